@@ -1,0 +1,78 @@
+# Every command a contributor needs. Each target sets up what it is missing by itself.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# `make test-api k=lease` runs the tests whose names match.
+SELECT = $(if $(k),-k '$(k)')
+PYTEST = $(BIN)/python -m pytest $(SELECT)
+
+.PHONY: help
+help: ## this table
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s $$'\t'
+
+.PHONY: test
+test: ## everything: check, unit, real API server (what CI runs; minutes, the first time 15)
+	@$(MAKE) --no-print-directory --jobs=2 check binaries
+	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 5 minutes.'
+	$(PYTEST) tests/unit tests/api
+
+.PHONY: test-unit
+test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seconds)
+	$(PYTEST) tests/unit
+
+.PHONY: test-api
+test-api: setup binaries ## the tests on a real etcd and kube-apiserver (minutes)
+	$(PYTEST) tests/api
+
+.PHONY: check
+check: setup ## format, lint, types, import layers, generated files (seconds)
+	@echo '==> Format, lint, types and import layers. Usually 20 seconds.'
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: fmt
+fmt: setup ## format, and fix what can be fixed safely
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup binaries ## the benchmarks, against rivals in the same run (minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[bench]'
+	$(BIN)/python -m benchmarks.kube
+
+.PHONY: setup
+setup: $(READY) ## the virtual environment
+
+# The mark is made last, so an interrupted set-up is never taken for a finished one.
+$(READY): pyproject.toml constraints.txt
+	@scripts/setup '$(PYTHON)' '$(VENV)'
+	@touch $(READY)
+
+.PHONY: binaries
+binaries: setup ## etcd and Kubernetes, built from Go modules into a cache outside the checkout
+	$(BIN)/python -m devcluster build --if-possible
+
+.PHONY: cluster-up
+cluster-up: setup ## a real control plane to play with; prints the path of its kubeconfig
+	@$(BIN)/python -m devcluster up
+
+.PHONY: cluster-down
+cluster-down: setup ## stop it and remove all it left
+	@$(BIN)/python -m devcluster down
+
+.PHONY: cluster-status
+cluster-status: setup ## what runs of it
+	@$(BIN)/python -m devcluster status
+
+.PHONY: clean
+clean: ## remove what these commands made inside the checkout
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks dist

@@ -1,0 +1,1 @@
+"""Run MPI jobs on Kubernetes and on one machine."""
