@@ -1,0 +1,207 @@
+"""Telling people about an object, where `kubectl describe` shows it.
+
+    async with EventRecorder(client, "mpi-operator") as events:
+        events.record(ObjectReference.to(job), Severity.WARNING, "QuotaExceeded", "…")
+
+`record` only notes what happened, so it never waits and never fails because of the cluster. What is
+worth writing is decided by `event_ledger`; here one task writes it, one record after the other.
+Events are a courtesy: after a few tries they are dropped and counted, and nothing else stops.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from . import errors
+from .backoff import Backoff
+from .client import Client
+from .event_ledger import Drop, Ledger, Limits, ObjectReference, Occurrence, Record, Severity
+from .metrics import Metrics
+from .resources import EVENTS
+
+__all__ = ["EventRecorder", "Limits", "ObjectReference", "Severity"]
+
+_TRIES = 5
+_BACKOFF = Backoff(base=0.5, cap=8.0)
+# A server may ask for more patience than an event is worth.
+_LONGEST_DELAY = 30.0
+
+_MAY_PASS = (
+    errors.TooManyRequests,
+    errors.NotSent,
+    errors.ConnectionLost,
+    errors.ServerError,
+)
+
+_logger = logging.getLogger(__name__)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class EventRecorder:
+    """Notes what happened to objects and writes it to the cluster in the background."""
+
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        instance: str = "",
+        clock: Callable[[], datetime] = _utc_now,
+        metrics: Metrics | None = None,
+        limits: Limits | None = None,
+        flush_timeout: float = 5.0,
+    ) -> None:
+        self._client = client
+        self._component = component
+        self._instance = (instance or socket.gethostname())[:128]
+        self._clock = clock
+        self._dropped = (metrics or Metrics()).events_dropped
+        self._ledger = Ledger(limits)
+        self._flush_timeout = flush_timeout
+        self._noted = asyncio.Event()
+        self._closing = False
+
+    def record(
+        self, regarding: ObjectReference, severity: Severity, reason: str, message: str
+    ) -> None:
+        """Note that something happened. `reason` is one CamelCase word, `message` a sentence."""
+        if self._closing:
+            self._count_drop(Drop.CLOSED)
+            return
+        happened = Occurrence(regarding, severity, reason, message)
+        dropped = self._ledger.note(happened, self._clock())
+        if dropped:
+            self._count_drop(dropped)
+        self._noted.set()
+
+    async def __aenter__(self) -> Self:
+        self._writing = asyncio.create_task(self._write_all(), name="events")
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Write what waits, but not for long: the process wants to end."""
+        self._closing = True
+        self._noted.set()
+        try:
+            await asyncio.wait({self._writing}, timeout=self._flush_timeout)
+        finally:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
+            self._give_up()
+
+    async def _write_all(self) -> None:
+        while True:
+            self._noted.clear()
+            while record := self._ledger.take():
+                await self._write(record)
+            if self._closing:
+                return
+            await self._noted.wait()
+
+    async def _write(self, record: Record) -> None:
+        try:
+            await self._store_patiently(record)
+        except errors.KubeError as error:
+            self._drop(record, error)
+        except asyncio.CancelledError:
+            self._count_drop(Drop.CLOSED)
+            raise
+        except Exception:
+            # Whatever it is, events about other objects have nothing to do with it.
+            self._count_drop(Drop.REJECTED)
+            _logger.exception("Event dropped", extra=_facts(record))
+
+    async def _store_patiently(self, record: Record) -> None:
+        for failures in range(1, _TRIES):
+            try:
+                return await self._store(record)
+            except _MAY_PASS as error:
+                await asyncio.sleep(_delay(error, failures))
+        return await self._store(record)
+
+    async def _store(self, record: Record) -> None:
+        """Bring the Event on the server up to date, whether or not it is there.
+
+        Safe to repeat when an answer got lost: a name is used once, and counts are whole numbers
+        and not increments.
+        """
+        if record.is_current:
+            return
+        count = record.count  # more may happen while the server is busy
+        if not (record.is_stored and await self._change(record)):
+            await self._create(record)
+        record.stored_count = count
+
+    async def _create(self, record: Record) -> None:
+        try:
+            await self._client.create(EVENTS, record.to_manifest(self._component, self._instance))
+        except errors.AlreadyExists:
+            await self._change(record)
+
+    async def _change(self, record: Record) -> bool:
+        """Change the Event; False if it is gone, as all are after an hour or so."""
+        try:
+            await self._client.patch(EVENTS, record.name, record.changes(), record.namespace)
+        except errors.NotFound:
+            return False
+        return True
+
+    def _drop(self, record: Record, error: errors.KubeError) -> None:
+        why = _why_dropped(error)
+        self._count_drop(why)
+        # Objects in a namespace that goes away have a lot to tell, and nobody left to tell it to.
+        level = logging.DEBUG if why is Drop.NAMESPACE_GONE else logging.WARNING
+        _logger.log(level, "Event dropped", extra=_facts(record) | {"error": str(error)})
+
+    def _give_up(self) -> None:
+        left = len(self._ledger)
+        while self._ledger.take():
+            self._count_drop(Drop.CLOSED)
+        if left:
+            _logger.warning(
+                "Events dropped, there was no time to write them", extra={"count": left}
+            )
+
+    def _count_drop(self, why: Drop) -> None:
+        self._dropped.labels(why.value).inc()
+
+
+def _delay(error: errors.KubeError, failures: int) -> float:
+    asked = error.retry_after if isinstance(error, errors.ApiError) else None
+    return min(max(asked or 0.0, _BACKOFF.delay(failures, random.random())), _LONGEST_DELAY)
+
+
+def _why_dropped(error: errors.KubeError) -> Drop:
+    if isinstance(error, errors.NotFound) or _is_namespace_terminating(error):
+        return Drop.NAMESPACE_GONE
+    if isinstance(error, errors.Forbidden):
+        return Drop.FORBIDDEN
+    return Drop.UNREACHABLE if isinstance(error, _MAY_PASS) else Drop.REJECTED
+
+
+def _is_namespace_terminating(error: errors.KubeError) -> bool:
+    return isinstance(error, errors.Forbidden) and any(
+        cause.reason == "NamespaceTerminating" for cause in error.causes
+    )
+
+
+def _facts(record: Record) -> dict[str, str]:
+    occurrence = record.occurrence
+    return {
+        "namespace": record.namespace,
+        "regarding": f"{occurrence.regarding.kind} {occurrence.regarding.name}",
+        "reason": occurrence.reason,
+    }

@@ -1,0 +1,102 @@
+"""Which objects there are, where they live, and how to name one of them.
+
+A `Resource` is data (group, version, plural, kind), so the client has no code per kind. A `Ref`
+names one object. A `Manifest` is an object as Kubernetes writes it, a plain dict: kinds that are
+not ours stay dicts, because typed models lose the fields they do not know.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+Manifest: TypeAlias = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """What tells objects of one kind apart. The namespace of a cluster-wide object is ""."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of object and its place in the API."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection_path(self, namespace: str | None) -> str:
+        """Where objects are listed and created; without a namespace, across all of them."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if not self.namespaced or not namespace:
+            return f"{root}/{self.plural}"
+        return f"{root}/namespaces/{_segment(namespace)}/{self.plural}"
+
+    def path(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
+        """Where one object lives."""
+        if self.namespaced and not namespace:
+            raise ValueError(f"{self.plural} {name!r}: a namespace is needed to name one of these")
+        path = f"{self.collection_path(namespace)}/{_segment(name)}"
+        return f"{path}/{subresource}" if subresource else path
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One object: what it is, where it is and what it is called."""
+
+    resource: Resource
+    name: str
+    namespace: str = ""
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.key}"
+
+
+def key_of(manifest: Manifest) -> Key:
+    """The key of an object as Kubernetes writes it."""
+    metadata = manifest["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
+
+
+def _segment(name: str) -> str:
+    # A name from a job file must never reach another object's path: "../secrets/x", "a?b", "".
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} cannot be the name of a Kubernetes object")
+    return quote(name, safe=":")
+
+
+PODS = Resource("", "v1", "pods", "Pod")
+SERVICES = Resource("", "v1", "services", "Service")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+EVENTS = Resource("", "v1", "events", "Event")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)

@@ -1,0 +1,24 @@
+"""So many at once, then one every so often."""
+
+from datetime import datetime, timedelta
+
+
+class TokenBucket:
+    """Starts full with `burst` tokens; an empty one gets a token every `refill`."""
+
+    def __init__(self, burst: int, refill: timedelta, now: datetime) -> None:
+        self._burst = burst
+        self._refill = refill
+        self._tokens = float(burst)
+        self._filled_at = now
+
+    def take(self, now: datetime) -> bool:
+        """Take a token if there is one."""
+        # A clock that was set back must neither cost tokens nor stop the refilling.
+        passed = max(now - self._filled_at, timedelta(0))
+        self._tokens = min(self._tokens + passed / self._refill, self._burst)
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True

@@ -1,0 +1,25 @@
+"""What all tests share: the last line of a run says what was skipped, and why."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+
+def pytest_configure() -> None:
+    # Else pytest-asyncio makes a loop on Python 3.11 that nobody closes, and warnings are errors.
+    asyncio.set_event_loop(None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Skips are easy to overlook in a long run; these lines come last."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    terminalreporter.write_line("")
+    terminalreporter.write_line(f"{reasons.total()} tests were skipped", bold=True)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"  {count} x {reason}", yellow=True)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    where = report.longrepr
+    return where[2].removeprefix("Skipped: ") if isinstance(where, tuple) else str(where)
