@@ -1,0 +1,228 @@
+"""The development cluster on the command line.
+
+Results go to standard output and progress to standard error, so that
+
+    export KUBECONFIG=$(python -m devcluster up)
+
+works, however long the first build takes.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from devcluster import binaries, locks, runs, status
+from devcluster.binaries import say_to_stderr as say
+from devcluster.control_plane import ControlPlane
+from devcluster.process import StillAlive
+from devcluster.readiness import NotReady
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_EXAMPLES = """\
+examples:
+  python -m devcluster build                      compile the pinned programs once (minutes)
+  export KUBECONFIG=$(python -m devcluster up)    a control plane that outlives this command
+  python -m devcluster up --name two --audit      another one, with an audit log
+  python -m devcluster status -o json
+  python -m devcluster down --all
+  python -m devcluster clean                      what dead owners and old versions left behind
+
+KUBEBUILDER_ASSETS=DIR uses the programs in DIR and builds none.
+"""
+_ERRORS = (
+    binaries.CannotBuild,
+    binaries.BuildFailed,
+    NotReady,
+    StillAlive,
+    runs.NameTaken,
+    runs.BadName,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+        return code
+    except _ERRORS as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("Interrupted. Whatever this command had started has been stopped.")
+        return 130
+
+
+def build(options: argparse.Namespace) -> int:
+    """Compile what is missing; print where everything is."""
+    try:
+        programs = binaries.provide(options.programs or binaries.TOOLS)
+    except binaries.CannotBuild as error:
+        if not options.if_possible:
+            raise
+        say(f"Not built: {error}")
+        return 0
+    for path in programs.values():
+        print(path)
+    return 0
+
+
+def up(options: argparse.Namespace) -> int:
+    """Start a control plane, or what has died of it; print the path of its kubeconfig."""
+    with _sole_worker_on(options.name):
+        control_plane = ControlPlane.adopt(options.name)
+        if control_plane is None:
+            control_plane = _start(options)
+        else:
+            _report_revival(options.name, control_plane.revive())
+        path = control_plane.kubeconfig()
+        control_plane.detach()
+    print(path)
+    return 0
+
+
+def down(options: argparse.Namespace) -> int:
+    """Take a control plane down, if it is up."""
+    names = [directory.name for directory in runs.detached()] if options.all else [options.name]
+    for name in names:
+        _take_down(name)
+    if not names:
+        say("Nothing is up.")
+    return 0
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Print what is up; exit code 1 if nothing is."""
+    found = [status.of(directory) for directory in runs.detached()]
+    if options.output == "json":
+        print(json.dumps(found, indent=2))
+    elif found:
+        print(status.table(found))
+    else:
+        say("Nothing is up. Start a control plane with `up`.")
+    return 0 if found else 1
+
+
+def clean(options: argparse.Namespace) -> int:
+    """Remove what dead owners left, and programs that are not pinned any more."""
+    for name in runs.reap():
+        say(f"Removed {name}, whose owner is dead.")
+    builds = binaries.cached() if options.binaries else binaries.outdated()
+    for path in builds:
+        say(f"Removed {path}.")
+    binaries.remove(builds)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m devcluster",
+        description="A real Kubernetes control plane on this machine: no containers, no nodes.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_build(commands)
+    _add_up(commands)
+    _add_down(commands)
+    _add_status(commands)
+    _add_clean(commands)
+    return parser
+
+
+def _add_build(commands: "Commands") -> None:
+    command = commands.add_parser("build", help="compile the pinned programs")
+    command.add_argument(
+        "programs", nargs="*", type=_program, metavar="PROGRAM", help=", ".join(binaries.TOOLS)
+    )
+    command.add_argument(
+        "--if-possible", action="store_true", help="succeed where nothing can be built, and say why"
+    )
+    command.set_defaults(command=build)
+
+
+def _add_up(commands: "Commands") -> None:
+    command = commands.add_parser("up", help="start a control plane, unless it is up")
+    _add_name(command)
+    command.add_argument("--audit", action="store_true", help="write an audit log")
+    command.add_argument(
+        "--apiserver-arg",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="one more flag for kube-apiserver, such as --apiserver-arg=--v=4; may be repeated",
+    )
+    command.set_defaults(command=up)
+
+
+def _add_down(commands: "Commands") -> None:
+    command = commands.add_parser("down", help="stop it and delete its data")
+    _add_name(command)
+    command.add_argument("--all", action="store_true", help="all of them")
+    command.set_defaults(command=down)
+
+
+def _add_status(commands: "Commands") -> None:
+    command = commands.add_parser("status", help="show what is up")
+    command.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    command.set_defaults(command=show_status)
+
+
+def _add_clean(commands: "Commands") -> None:
+    command = commands.add_parser("clean", help="remove leftovers")
+    command.add_argument("--binaries", action="store_true", help="also all compiled programs")
+    command.set_defaults(command=clean)
+
+
+def _add_name(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", default="default", help="which one, if there are several")
+
+
+def _program(name: str) -> str:
+    if name not in binaries.TOOLS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(binaries.TOOLS)}")
+    return name
+
+
+def _sole_worker_on(name: str) -> AbstractContextManager[int]:
+    # Two `up` at once are one that starts and one that finds it running.
+    lock = runs.root() / f".{runs.checked_name(name)}.lock"
+    lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return locks.held(lock, on_wait=lambda: say(f"{name}: waiting for another command"))
+
+
+def _start(options: argparse.Namespace) -> ControlPlane:
+    control_plane = ControlPlane(
+        name=options.name,
+        controller_manager=True,
+        scheduler=True,
+        audit=options.audit,
+        apiserver_args=options.apiserver_arg,
+    )
+    say(f"{options.name}: starting")
+    control_plane.start()
+    say(f"{options.name}: up at {control_plane.url}")
+    return control_plane
+
+
+def _report_revival(name: str, revived: Sequence[str]) -> None:
+    say(f"{name}: {'started again: ' + ', '.join(revived) if revived else 'already up'}")
+
+
+def _take_down(name: str) -> None:
+    with _sole_worker_on(name):
+        run = runs.adopt(name)
+        if run is None:
+            say(f"{name}: not up")
+        else:
+            run.end()
+            say(f"{name}: down, its data deleted")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

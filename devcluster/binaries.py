@@ -1,0 +1,297 @@
+"""The programs of the control plane: pinned, built from source once, kept outside the checkout.
+
+Each program belongs to a small Go module under `tools/` whose go.mod and go.sum pin it and
+everything it is made of; the version here is read from there. A finished program lies in
+
+    ${XDG_CACHE_HOME:-~/.cache}/mpi-operator/bin/<name>-<version>-<hash of the pins>/<name>
+
+and gets that name only after it has run and reported the pinned version, so an interrupted build
+is never taken for a finished one. Go's own build cache makes the next attempt continue.
+
+`KUBEBUILDER_ASSETS` names a directory of ready-made programs to use instead.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import locks, readiness
+
+Say = Callable[[str], None]
+
+_MODULES = Path(__file__).parent / "tools"
+_HEARTBEAT_SECONDS = 30.0
+
+
+class CannotBuild(Exception):
+    """This machine cannot provide a program; the message says what is missing."""
+
+
+class BuildFailed(Exception):
+    """The compiler ran and failed, or what it made is not what was asked for."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One program: where it is pinned, what to compile, and how long that usually takes."""
+
+    name: str
+    module: str
+    requirement: str
+    package: str
+    usual: str
+    version_packages: tuple[str, ...] = ()
+
+    @property
+    def module_directory(self) -> Path:
+        return _MODULES / self.module
+
+    @property
+    def version(self) -> str:
+        """The pinned version, with its leading v."""
+        return required_version(self._read("go.mod"), self.requirement)
+
+    @property
+    def ldflags(self) -> str:
+        """Linker flags: no debug tables, and the version that a plain `go build` does not know."""
+        major, minor, _ = self.version.removeprefix("v").split(".", 2)
+        stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(
+            [
+                "-s -w",
+                *(
+                    f"-X {package}.{key}={value}"
+                    for package in self.version_packages
+                    for key, value in stamps.items()
+                ),
+            ]
+        )
+
+    @property
+    def path(self) -> Path:
+        """Where the finished program is, or will be."""
+        pins = "\0".join(
+            (self._read("go.mod"), self._read("go.sum"), self.ldflags, platform.machine())
+        )
+        key = hashlib.sha256(pins.encode()).hexdigest()[:12]
+        return cache_directory() / f"{self.name}-{self.version}-{key}" / self.name
+
+    def _read(self, file: str) -> str:
+        return (self.module_directory / file).read_text()
+
+
+def _kubernetes(name: str, usual: str) -> Tool:
+    return Tool(
+        name=name,
+        module="kubernetes",
+        requirement="k8s.io/kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        usual=usual,
+        # The first is what `--version` reports, the second what requests call themselves.
+        version_packages=("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"),
+    )
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            name="etcd",
+            module="etcd",
+            requirement="go.etcd.io/etcd/server/v3",
+            package="go.etcd.io/etcd/server/v3",
+            usual="a minute",
+        ),
+        _kubernetes("kube-apiserver", "5 minutes"),
+        _kubernetes("kube-controller-manager", "a minute after kube-apiserver"),
+        _kubernetes("kube-scheduler", "half a minute after kube-apiserver"),
+    )
+}
+
+
+def say_to_stderr(line: str) -> None:
+    """Progress goes to standard error: standard output belongs to results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def cache_directory() -> Path:
+    """Where finished programs are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "mpi-operator" / "bin"
+
+
+def provide(names: Iterable[str], *, say: Say = say_to_stderr) -> dict[str, Path]:
+    """The programs by name: from `KUBEBUILDER_ASSETS` if that is set, otherwise built here."""
+    if assets := os.environ.get("KUBEBUILDER_ASSETS"):
+        return {name: _from_assets(Path(assets), name) for name in names}
+    return build(names, say=say)
+
+
+def build(
+    names: Iterable[str] = tuple(TOOLS),
+    *,
+    say: Say = say_to_stderr,
+    heartbeat_seconds: float = _HEARTBEAT_SECONDS,
+) -> dict[str, Path]:
+    """The programs by name, compiling those that are not in the cache yet."""
+    return {name: _build_once(TOOLS[name], say, heartbeat_seconds) for name in names}
+
+
+def required_version(go_mod: str, module: str) -> str:
+    """The version that a go.mod requires of a module."""
+    found = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", go_mod, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"go.mod does not require {module}")
+    return found[1]
+
+
+def reported_version(output: str) -> str | None:
+    """The first version number in what a program answers to `--version`, without a leading v."""
+    found = re.search(r"\bv?(\d+\.\d+\.\d+\S*)", output)
+    return found[1] if found else None
+
+
+def cached() -> list[Path]:
+    """The directories of all cached builds."""
+    return sorted(cache_directory().glob("*-v*/"))
+
+
+def outdated() -> list[Path]:
+    """Cached builds that no pin asks for any more."""
+    wanted = {tool.path.parent for tool in TOOLS.values()}
+    return [path for path in cached() if path not in wanted]
+
+
+def _from_assets(assets: Path, name: str) -> Path:
+    path = assets / name
+    if not os.access(path, os.X_OK):
+        raise CannotBuild(
+            f"KUBEBUILDER_ASSETS is {assets}, which has no {name}. Add one of the same version as"
+            " its kube-apiserver, or unset KUBEBUILDER_ASSETS to build everything from source."
+        )
+    return path
+
+
+def _build_once(tool: Tool, say: Say, heartbeat_seconds: float) -> Path:
+    if tool.path.exists():
+        return tool.path
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    lock = tool.path.parent.with_name(f"{tool.path.parent.name}.lock")
+    with locks.held(
+        lock, on_wait=lambda: say(f"{tool.name}: another process is building it, waiting for that")
+    ) as descriptor:
+        if not tool.path.exists():
+            _build(tool, say, heartbeat_seconds, descriptor)
+    return tool.path
+
+
+def _build(tool: Tool, say: Say, heartbeat_seconds: float, lock: int) -> None:
+    _check_go(tool)
+    say(f"{tool.name} {tool.version}: building (usually {tool.usual} on 2 cores, once)")
+    started = time.monotonic()
+    partial = tool.path.with_suffix(".partial")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    # Go refuses to overwrite what does not look like a program, such as half of one.
+    partial.unlink(missing_ok=True)
+    _compile(tool, partial, say, heartbeat_seconds, lock)
+    _check_version(tool, partial)
+    partial.rename(tool.path)
+    say(f"{tool.name} {tool.version}: built in {time.monotonic() - started:.0f} s")
+
+
+def _check_go(tool: Tool) -> None:
+    # In the module's directory, because there Go itself checks (or downloads) what go.mod asks for.
+    needed = _go_directive(tool)
+    remedy = f"Install Go {needed} or newer, or set KUBEBUILDER_ASSETS to a directory of binaries."
+    try:
+        answer = subprocess.run(
+            ["go", "version"], cwd=tool.module_directory, capture_output=True, text=True
+        )
+    except FileNotFoundError:
+        raise CannotBuild(
+            f"{tool.name} is built from source, and there is no `go` on the PATH. {remedy}"
+        ) from None
+    if answer.returncode != 0:
+        raise CannotBuild(f"{tool.name} cannot be built: {answer.stderr.strip()}. {remedy}")
+    found = re.search(r"go(\d+(?:\.\d+)*)", answer.stdout.removeprefix("go version"))
+    if found is None or _numbers(found[1]) < _numbers(needed):
+        raise CannotBuild(
+            f"{tool.name} needs Go {needed}, but `go version` says"
+            f" {answer.stdout.strip()!r}. {remedy}"
+        )
+
+
+def _go_directive(tool: Tool) -> str:
+    found = re.search(r"^go (\S+)", (tool.module_directory / "go.mod").read_text(), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{tool.module_directory}/go.mod has no go directive")
+    return found[1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+def _compile(tool: Tool, target: Path, say: Say, heartbeat_seconds: float, lock: int) -> None:
+    command = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+    command += ["-ldflags", tool.ldflags, "-o", str(target), tool.package]
+    output = target.with_suffix(".log")
+    with output.open("wb") as log:
+        compiler = subprocess.Popen(
+            command,
+            cwd=tool.module_directory,
+            env=os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # If we are killed the compiler goes on, and must keep others out until it has ended.
+            pass_fds=[lock],
+        )
+    _await_compiler(compiler, tool, say, heartbeat_seconds)
+    if compiler.returncode != 0:
+        raise BuildFailed(
+            f"{tool.name} {tool.version} does not build (`go build` in {tool.module_directory}"
+            f" exited with {compiler.returncode}). Its last lines:\n{readiness.last_lines(output)}"
+        )
+
+
+def _await_compiler(
+    compiler: subprocess.Popen[bytes], tool: Tool, say: Say, heartbeat_seconds: float
+) -> None:
+    started = time.monotonic()
+    try:
+        while True:
+            try:
+                compiler.wait(heartbeat_seconds)
+                return
+            except subprocess.TimeoutExpired:
+                say(f"{tool.name}: still building, {time.monotonic() - started:.0f} s so far")
+    except BaseException:
+        os.killpg(compiler.pid, signal.SIGKILL)
+        compiler.wait()
+        raise
+
+
+def _check_version(tool: Tool, program: Path) -> None:
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+    expected = tool.version.removeprefix("v")
+    if answer.returncode != 0 or reported_version(answer.stdout) != expected:
+        raise BuildFailed(
+            f"{tool.name} was built but does not report version {expected}:"
+            f" {(answer.stdout + answer.stderr).strip()!r}"
+        )
+
+
+def remove(builds: Iterable[Path]) -> None:
+    """Delete cached builds."""
+    for path in builds:
+        shutil.rmtree(path)

@@ -1,0 +1,232 @@
+"""Runs: who owns which processes and files, so that nothing outlives its owner.
+
+Every running cluster has a directory under `${XDG_STATE_HOME:-~/.local/state}`:
+
+    mpi-operator/devcluster/<name>/lock        held by the owner for as long as it lives
+                                   processes/  one record per process that was started
+                                   detached    (if there) nobody owns it, and that is on purpose
+                                   …           keys, logs and data, which belong to the cluster
+
+A run whose lock is free and which is not detached has lost its owner. `reap` kills what such runs
+recorded (by pid and birth) or what carries their name in its environment (a process that was
+started but not recorded yet), and removes the directory. Every start reaps first: that is the
+guarantee. A small guard process per run waits for the same lock and so does it at once,
+even when the owner was killed; it needs no signal handlers in the owner, who is often pytest.
+
+Directories come and go only under one lock for all, so any number of processes may do this at once.
+"""
+
+import atexit
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from devcluster import locks, process
+from devcluster.process import Process, StillAlive
+
+RUN_VARIABLE = "MPI_OPERATOR_RUN"
+_GUARD = "guard"
+
+
+class NameTaken(Exception):
+    """There is a run of this name already."""
+
+
+class BadName(ValueError):
+    """This cannot be the name of a run."""
+
+
+class Run:
+    """The directory and the processes of one cluster, owned by whoever holds its lock."""
+
+    def __init__(self, directory: Path, lock: int) -> None:
+        self.directory = directory
+        self._lock: int | None = lock
+        self._owner = os.getpid()
+        self._children: dict[str, Process] = {}
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    def start(self, name: str, argv: Sequence[str]) -> Process:
+        """Start a program of this run and put it on record."""
+        logs = self.directory / "logs"
+        logs.mkdir(exist_ok=True)
+        child = process.start(
+            name,
+            argv,
+            directory=self.directory,
+            env=self._environment(),
+            log=logs / f"{name}.log",
+        )
+        self._children[name] = child
+        _write_record(self.directory, child)
+        return child
+
+    def processes(self) -> list[Process]:
+        """Everything on record."""
+        return recorded(self.directory)
+
+    def detach(self) -> None:
+        """Give up ownership but keep everything running, until somebody takes it down by name."""
+        (self.directory / "detached").touch()
+        if guard := self._children.get(_GUARD):
+            guard.kill()
+            _record_file(self.directory, _GUARD).unlink()
+        for child in self._children.values():
+            child.disown()
+        self._release()
+
+    def end(self) -> None:
+        """Kill every process and remove the directory. Safe to call twice."""
+        if self._lock is None or self._owner != os.getpid():  # a forked child owns nothing
+            return
+        with _all_runs(self.directory.parent):
+            for child in self._children.values():
+                child.kill()
+            _destroy(self.directory)
+        self._release()
+
+    def _release(self) -> None:
+        atexit.unregister(self.end)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _environment(self) -> dict[str, str]:
+        # Nothing else of ours: etcd reads ETCD_* and every Go program reads proxy settings.
+        return {
+            "HOME": str(self.directory),
+            "PATH": os.environ.get("PATH", os.defpath),
+            # The guard is Python: it must find this package and the other runs.
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "XDG_STATE_HOME": str(self.directory.parents[2]),
+            RUN_VARIABLE: str(self.directory),
+        }
+
+
+def root() -> Path:
+    """Where the runs of this user live."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state).absolute() / "mpi-operator" / "devcluster"
+
+
+def create(name: str | None = None) -> Run:
+    """Clean up after dead owners, then begin a run that this process owns."""
+    # A dot keeps unnamed runs apart from named ones.
+    directory = root() / (checked_name(name) if name else f"{os.getpid()}.{secrets.token_hex(3)}")
+    with _all_runs(root()):
+        _reap()
+        if directory.exists():
+            raise NameTaken(f"{directory} exists: {name!r} is running. Take it down first.")
+        directory.mkdir(mode=0o700)
+        run = Run(directory, locks.wait_for_lock(directory / "lock"))
+    atexit.register(run.end)
+    run.start(_GUARD, [sys.executable, "-S", "-m", "devcluster.guard", str(directory)])
+    return run
+
+
+def adopt(name: str) -> Run | None:
+    """Take over a detached run, or None if there is none of this name."""
+    directory = root() / checked_name(name)
+    with _all_runs(root()):
+        if not (directory / "detached").exists():
+            return None
+        lock = locks.try_lock(directory / "lock")
+        if lock is None:
+            raise NameTaken(f"{directory}: another process is working on {name!r}.")
+        return Run(directory, lock)
+
+
+def reap() -> list[str]:
+    """Remove the runs whose owners are dead, and say which those were."""
+    with _all_runs(root()):
+        return _reap()
+
+
+def detached() -> list[Path]:
+    """The directories of detached runs."""
+    return [directory for directory in _directories() if (directory / "detached").exists()]
+
+
+def recorded(directory: Path) -> list[Process]:
+    """The processes on record in a run's directory."""
+    return [
+        Process.from_record(json.loads(file.read_text()))
+        for file in sorted((directory / "processes").glob("*.json"))
+    ]
+
+
+def checked_name(name: str) -> str:
+    """The name, if it can be one."""
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", name):
+        raise BadName(
+            f"{name!r} cannot be a name: use up to 40 lower-case letters, digits and dashes."
+        )
+    return name
+
+
+def _write_record(directory: Path, child: Process) -> None:
+    file = _record_file(directory, child.name)
+    file.parent.mkdir(exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(child.to_record()))
+    partial.rename(file)
+
+
+def _record_file(directory: Path, name: str) -> Path:
+    return directory / "processes" / f"{name}.json"
+
+
+def _all_runs(directory: Path) -> AbstractContextManager[int]:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return locks.held(directory / ".lock")
+
+
+def _directories() -> list[Path]:
+    return sorted(root().glob("*/"))
+
+
+def _reap() -> list[str]:
+    return [directory.name for directory in _directories() if _destroy_if_abandoned(directory)]
+
+
+def _destroy_if_abandoned(directory: Path) -> bool:
+    lock = locks.try_lock(directory / "lock")
+    if lock is None:
+        return False
+    try:
+        if (directory / "detached").exists():
+            return False
+        _destroy(directory)
+        return True
+    except StillAlive:  # not our run: its leftovers must not keep us from starting
+        return False
+    finally:
+        os.close(lock)
+
+
+def _destroy(directory: Path) -> None:
+    for child in (*recorded(directory), *_unrecorded(directory)):
+        if child.pid != os.getpid():  # we may be the guard
+            child.kill()
+    shutil.rmtree(directory, ignore_errors=True)
+    # Something may have written a last file while the tree was being removed.
+    if directory.exists():
+        shutil.rmtree(directory)
+
+
+def _unrecorded(directory: Path) -> Iterator[Process]:
+    mark = f"{RUN_VARIABLE}={directory}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            vitals = process.vitals_of(int(entry.name))
+            if vitals and mark in (entry / "environ").read_bytes().split(b"\0"):
+                yield Process("unrecorded", [], int(entry.name), vitals.born, Path(os.devnull))

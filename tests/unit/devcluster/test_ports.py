@@ -1,0 +1,12 @@
+import socket
+
+from devcluster import ports
+
+
+def test_a_free_port_can_be_listened_on():
+    with socket.create_server(("127.0.0.1", ports.free_port())) as server:
+        assert not ports.is_free(server.getsockname()[1])
+
+
+def test_ports_stay_clear_of_outgoing_connections_and_node_ports():
+    assert all(20000 <= ports.free_port() < 30000 for _ in range(20))
