@@ -1,0 +1,1 @@
+"""Claims about speed and memory, measured: always against something real, in one run."""

@@ -1,0 +1,86 @@
+"""A real API server for the tests below, and clients for it.
+
+By default one of ours, started once per run. With `MPI_OPERATOR_TEST_CLUSTER=yes` the cluster that
+`KUBECONFIG` points to is used instead; tests that break the API server are skipped then.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.binaries import CannotBuild
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube import config
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import NAMESPACES
+
+USE_MINE = os.environ.get("MPI_OPERATOR_TEST_CLUSTER") == "yes"
+
+StartControlPlane = Callable[..., ControlPlane]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/api" in item.path.as_posix():
+            item.add_marker(pytest.mark.api)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """The control plane that tests share. They must not break it."""
+    with started_control_plane(controller_manager=True) as shared:
+        yield shared
+
+
+@pytest.fixture
+def start_control_plane() -> Iterator[StartControlPlane]:
+    """Starts control planes that a test may break."""
+    with ExitStack() as stack:
+
+        def start(**options: Any) -> ControlPlane:
+            return stack.enter_context(started_control_plane(**options))
+
+        yield start
+
+
+@contextmanager
+def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
+    if USE_MINE:
+        pytest.skip("needs a control plane of its own, and MPI_OPERATOR_TEST_CLUSTER=yes was given")
+    control_plane = ControlPlane(**options)
+    try:
+        control_plane.start()
+    except CannotBuild as error:
+        pytest.skip(str(error))
+    try:
+        yield control_plane
+    finally:
+        control_plane.stop()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(request: pytest.FixtureRequest) -> Path | None:
+    """How to reach the API server as somebody who may do everything; None means as kubectl does."""
+    if USE_MINE:
+        return None
+    shared: ControlPlane = request.getfixturevalue("control_plane")
+    return shared.kubeconfig()
+
+
+@pytest.fixture
+async def client(kubeconfig: Path | None) -> AsyncIterator[HttpClient]:
+    async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: HttpClient) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    created = await client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+    name = created["metadata"]["name"]
+    yield name
+    await client.delete(NAMESPACES, name)
