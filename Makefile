@@ -38,6 +38,11 @@ check: setup ## format, lint, types, import layers, generated files (seconds)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/generate.py --check
+
+.PHONY: generate
+generate: setup ## the files made from other files: the reference
+	$(BIN)/python scripts/generate.py
 
 .PHONY: fmt
 fmt: setup ## format, and fix what can be fixed safely
@@ -53,7 +58,7 @@ bench: setup binaries ## the benchmarks, against rivals in the same run (minutes
 setup: $(READY) ## the virtual environment
 
 # The mark is made last, so an interrupted set-up is never taken for a finished one.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(VENV)'
 	@touch $(READY)
 
@@ -71,7 +76,7 @@ cluster-down: setup ## stop it and remove all it left
 
 .PHONY: cluster-status
 cluster-status: setup ## what runs of it
-	@$(BIN)/python -m devcluster status
+	@$(BIN)/python -m devcluster status || true # that nothing is up is no error of make
 
 .PHONY: clean
 clean: ## remove what these commands made inside the checkout
