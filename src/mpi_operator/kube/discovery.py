@@ -1,0 +1,117 @@
+"""What a server can do: its version, its groups, the kinds of objects it serves."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from . import errors
+from .http import HttpClient
+from .resources import Resource
+
+T = TypeVar("T")
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+class _CoreVersions(msgspec.Struct):
+    versions: list[str]
+
+
+class _GroupVersion(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    versions: list[_GroupVersion]
+    preferred_version: _GroupVersion
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group]
+
+
+class _Entry(msgspec.Struct, rename="camel"):
+    name: str
+    kind: str
+    namespaced: bool
+    verbs: list[str] | None = None  # like every list that is empty in Go
+    short_names: tuple[str, ...] | None = None
+    categories: tuple[str, ...] | None = None
+
+
+class _Entries(msgspec.Struct):
+    resources: list[_Entry] | None = None
+
+
+@dataclass(frozen=True)
+class Served:
+    """A kind that the server serves, and what can be done with it."""
+
+    resource: Resource
+    verbs: frozenset[str]
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    subresources: frozenset[str]
+
+
+async def server_version(client: HttpClient) -> str:
+    """Such as `v1.36.4`."""
+    return (await _answer(client, "/version", _Version)).git_version
+
+
+async def api_versions(client: HttpClient) -> list[str]:
+    """Such as `v1` and `batch/v1`, the server's favourites first within each group."""
+    core = (await _answer(client, "/api", _CoreVersions)).versions
+    groups = (await _answer(client, "/apis", _Groups)).groups
+    return [*core, *(version for group in groups for version in _favourite_first(group))]
+
+
+async def served(client: HttpClient, api_version: str) -> list[Served]:
+    """The kinds of one group and version; none where the server does not know it."""
+    root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    try:
+        entries = (await _answer(client, root, _Entries)).resources or []
+    except errors.NotFound:
+        return []
+    return [_served(api_version, entry, entries) for entry in entries if "/" not in entry.name]
+
+
+async def serves(client: HttpClient, resource: Resource) -> bool:
+    """Whether the server knows this kind, in this version."""
+    return any(
+        each.resource.plural == resource.plural
+        for each in await served(client, resource.api_version)
+    )
+
+
+def _served(api_version: str, entry: _Entry, entries: list[_Entry]) -> Served:
+    group, _, version = api_version.rpartition("/")
+    prefix = entry.name + "/"
+    return Served(
+        Resource(group, version, entry.name, entry.kind, namespaced=entry.namespaced),
+        verbs=frozenset(entry.verbs or ()),
+        short_names=entry.short_names or (),
+        categories=entry.categories or (),
+        subresources=frozenset(
+            other.name.removeprefix(prefix) for other in entries if other.name.startswith(prefix)
+        ),
+    )
+
+
+def _favourite_first(group: _Group) -> list[str]:
+    favourite = group.preferred_version.group_version
+    versions = [each.group_version for each in group.versions]
+    return [favourite, *(version for version in versions if version != favourite)]
+
+
+async def _answer(client: HttpClient, path: str, kind: type[T]) -> T:
+    body = await client.raw(path)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except errors.MALFORMED as error:
+        raise errors.Undecodable(
+            f"get {path}: not what the Kubernetes API promises: {error}"
+        ) from error

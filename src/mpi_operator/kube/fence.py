@@ -1,0 +1,11 @@
+"""Permission to write, as long as it lasts."""
+
+from typing import Protocol
+
+
+class Fence(Protocol):
+    """Asked before each write is sent, also before it is sent again."""
+
+    def remaining(self) -> float:
+        """Seconds for which writing stays allowed; NotLeader when that time is over."""
+        ...

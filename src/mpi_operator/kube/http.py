@@ -1,0 +1,325 @@
+"""The client for a Kubernetes API server.
+
+Each verb is three steps that live elsewhere: `requests` says what to send, `sender` tries until it
+is answered, `transport` sends. Nothing here knows any kind of object.
+
+    async with HttpClient(config.load()) as client:
+        pod = await client.get(PODS, "web-0", "default")
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+import msgspec
+
+from . import errors, requests
+from .client import (
+    EventType,
+    JsonPatch,
+    Listing,
+    Page,
+    Propagation,
+    WatchEvent,
+    decode_manifest,
+)
+from .config import Config, Credential
+from .fence import Fence
+from .lines import LineSplitter
+from .metrics import Metrics
+from .requests import Request
+from .resources import Manifest, Resource
+from .sender import Sender
+from .transport import Timeouts, Transport
+
+T = TypeVar("T")
+
+
+class _ListMetadata(msgspec.Struct, frozen=True):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, frozen=True):
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_event = msgspec.json.Decoder(WatchEvent).decode
+
+
+class HttpClient:
+    """`Client` over HTTP. A context manager, to be used on the event loop it was entered on."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        timeouts: Timeouts | None = None,
+        metrics: Metrics | None = None,
+        concurrency: int = 64,
+        user_agent: str = "mpi-operator",
+    ) -> None:
+        """Of more than `concurrency` calls at once the others wait; open watches do not count."""
+        self.config = config
+        self._timeouts = timeouts or Timeouts()
+        self._transport = Transport(config, self._timeouts, user_agent)
+        self._sender = Sender(
+            config.credentials,
+            self._timeouts,
+            metrics or Metrics(),
+            # Without a bound, a thousand pods at once are a thousand TLS handshakes at once.
+            slots=asyncio.Semaphore(concurrency),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._transport.__aexit__(exc_type, exc, traceback)
+
+    def fenced_by(self, fence: Fence) -> Self:
+        """The same client over the same connections, writing only while the fence allows it."""
+        fenced = copy.copy(self)
+        fenced._sender = self._sender.fenced_by(fence)
+        return fenced
+
+    async def create(
+        self, resource: Resource, manifest: Manifest, *, subresource: str = ""
+    ) -> Manifest:
+        return await self._object(requests.create(resource, manifest, subresource))
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str = "", *, subresource: str = ""
+    ) -> Manifest:
+        return await self._object(requests.get(resource, name, namespace, subresource))
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+    ) -> AsyncGenerator[Page, None]:
+        token = ""
+        while True:
+            request = requests.page(
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                token=token,
+            )
+            listed = _checked(request, _decode_list, await self._body(request))
+            token = listed.metadata.token
+            yield Page(listed.items or [], listed.metadata.resource_version, is_last=not token)
+            if not token:
+                return
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Listing:
+        items: list[Manifest] = []
+        version = ""
+        pages = self.pages(
+            resource, namespace, label_selector=label_selector, field_selector=field_selector
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                items.extend(map(decode_manifest, page.items))
+                version = page.resource_version
+        return Listing(items, version)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        initial_events: bool = False,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        request = requests.watch(
+            resource,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            initial_events=initial_events,
+            timeout=timeout,
+        )
+        async with aclosing(self._lines(request, self._timeouts.silence)) as stream:
+            async for lines in stream:
+                for line in lines:
+                    event = _checked(request, _decode_event, line)
+                    if event.type is EventType.ERROR:
+                        raise errors.from_watch_error(event.raw)
+                    yield event
+
+    async def replace(
+        self, resource: Resource, manifest: Manifest, *, subresource: str = ""
+    ) -> Manifest:
+        return await self._object(requests.replace(resource, manifest, subresource))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Manifest | JsonPatch,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+    ) -> Manifest:
+        return await self._object(requests.patch(resource, name, patch, namespace, subresource))
+
+    async def apply(
+        self,
+        resource: Resource,
+        manifest: Manifest,
+        *,
+        manager: str,
+        force: bool = False,
+        subresource: str = "",
+    ) -> Manifest:
+        """Server-side apply: make these fields so, as `manager`, creating the object if need be.
+
+        Conflict where another manager owns one of them and `force` is not given.
+        """
+        return await self._object(
+            requests.apply(
+                resource, manifest, manager=manager, force=force, subresource=subresource
+            )
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace_period_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        await self._body(
+            requests.delete(
+                resource,
+                name,
+                namespace,
+                uid=uid,
+                resource_version=resource_version,
+                grace_period_seconds=grace_period_seconds,
+                propagation=propagation,
+            )
+        )
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        await self._body(
+            requests.delete_collection(
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                propagation=propagation,
+            )
+        )
+
+    async def log(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        container: str = "",
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        tail_lines: int | None = None,
+        since_seconds: int | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        request = requests.log(
+            name,
+            namespace,
+            container=container,
+            follow=follow,
+            previous=previous,
+            timestamps=timestamps,
+            tail_lines=tail_lines,
+            since_seconds=since_seconds,
+        )
+        # A program that is followed may be silent for as long as it likes.
+        silence = None if follow else self._timeouts.read
+        async with aclosing(self._lines(request, silence)) as stream:
+            async for lines in stream:
+                for line in lines:
+                    yield line
+
+    async def raw(self, path: str) -> bytes:
+        """What the server answers at a path: versions, discovery, health."""
+        return await self._body(requests.raw(path))
+
+    async def _object(self, request: Request) -> Manifest:
+        return _checked(request, decode_manifest, await self._body(request))
+
+    async def _body(self, request: Request) -> bytes:
+        async def attempt(credential: Credential, time_limit: float) -> tuple[int, bytes]:
+            return await self._transport.send(request, credential, time_limit)
+
+        return await self._sender.send(request, attempt)
+
+    async def _lines(
+        self, request: Request, silence: float | None
+    ) -> AsyncGenerator[Sequence[bytes], None]:
+        """The lines of a long answer, as many at a time as have come."""
+        async with AsyncExitStack() as stack:
+
+            async def attempt(credential: Credential, _: float) -> tuple[int, aiohttp.StreamReader]:
+                # Opening is tried again like any read; what breaks later is the reader's to mend.
+                return await stack.enter_async_context(
+                    self._transport.stream(request, credential, silence)
+                )
+
+            content = await self._sender.send(request, attempt)
+            splitter = LineSplitter()
+            async for chunk in content.iter_any():
+                yield splitter.feed(chunk)
+            if splitter.rest:
+                yield [splitter.rest]
+
+
+def _checked(request: Request, decode: Callable[[bytes], T], body: bytes) -> T:
+    try:
+        return decode(body)
+    except (errors.Undecodable, *errors.MALFORMED) as error:
+        raise errors.Undecodable(
+            f"{request.verb} {request.path}: not what the Kubernetes API promises: {error}"
+        ) from error

@@ -1,0 +1,110 @@
+"""A request until it is answered: credentials, retries, the deadline, the fence, the counting."""
+
+import asyncio
+import copy
+import itertools
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from . import errors
+from .config import Credential, Credentials
+from .fence import Fence
+from .metrics import Metrics
+from .requests import Request
+from .retry import delay_before_retry
+from .transport import Timeouts
+
+T = TypeVar("T")
+
+# One try of a request: what to show the server and how long it may take → code and result.
+Try = Callable[[Credential, float], Awaitable[tuple[int, T]]]
+
+
+class Sender:
+    """Tries a request until it is answered, refused for good, or too late."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        timeouts: Timeouts,
+        metrics: Metrics,
+        slots: asyncio.Semaphore,
+        fence: Fence | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._credentials = credentials
+        self._timeouts = timeouts
+        self._metrics = metrics
+        self._slots = slots
+        self._fence = fence
+        self._clock = clock
+
+    def fenced_by(self, fence: Fence) -> "Sender":
+        """The same sender, for writes that need permission."""
+        fenced = copy.copy(self)
+        fenced._fence = fence
+        return fenced
+
+    async def send(self, request: Request, attempt: Try[T]) -> T:
+        """The result of the first `attempt` that is answered well."""
+        # Held between tries too: a server that answers 429 wants fewer at a time.
+        async with self._slots:
+            return await self._until_answered(request, attempt)
+
+    async def _until_answered(self, request: Request, attempt: Try[T]) -> T:
+        deadline = self._clock() + self._timeouts.deadline
+        was_refused = False
+        for number in itertools.count():
+            credential = await self._credentials.current()
+            try:
+                return await self._once(request, attempt, credential, deadline)
+            except errors.KubeError as error:
+                if was_refused and isinstance(error, errors.Unauthorized):
+                    raise
+                delay = await self._delay(request, error, credential, number)
+                if delay is None or self._clock() + delay >= deadline:
+                    raise
+                was_refused = was_refused or isinstance(error, errors.Unauthorized)
+                reason = type(error).__name__  # the server's own words could be any number
+                self._metrics.retries.labels(request.verb, request.resource, reason).inc()
+            await asyncio.sleep(delay)
+        raise AssertionError("unreachable")
+
+    async def _once(
+        self, request: Request, attempt: Try[T], credential: Credential, deadline: float
+    ) -> T:
+        started = self._clock()
+        limit = self._time_limit(request, deadline - started)
+        code = "<error>"
+        try:
+            status, result = await attempt(credential, limit)
+            code = str(status)
+        except errors.ApiError as error:
+            code = str(error.code)
+            raise
+        finally:
+            self._metrics.requests.labels(request.verb, request.resource, code).inc()
+            self._metrics.request_seconds.labels(request.verb, request.resource).observe(
+                self._clock() - started
+            )
+        return result
+
+    def _time_limit(self, request: Request, left: float) -> float:
+        if left <= 0:  # credentials took all the time; a limit of 0 would be none
+            raise errors.NotSent(f"{request.verb} {request.path}: no time left to send it")
+        if request.is_read:
+            return min(self._timeouts.read, left)
+        allowed = min(self._timeouts.write, left)
+        return allowed if self._fence is None else min(allowed, self._fence.remaining())
+
+    async def _delay(
+        self, request: Request, error: errors.KubeError, credential: Credential, number: int
+    ) -> float | None:
+        if isinstance(error, errors.Unauthorized):
+            # Refused at the door, so nothing happened: one more try with fresher papers, if any.
+            return 0.0 if await self._credentials.refused(credential) else None
+        return delay_before_retry(
+            error, is_read=request.is_read, attempt=number, random=random.random
+        )

@@ -1,0 +1,220 @@
+"""What only the HTTP client can do, and what a real server says no to."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from devcluster.control_plane import ControlPlane
+from devcluster.pki import Pki
+from mpi_operator.kube import config, discovery, errors
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import CONFIG_MAPS, NODES, PODS, SECRETS, Manifest, Resource
+from tests.contract.client import config_map
+from tests.support.waiting import until
+from tests.support.widgets import WIDGETS, install
+
+LogHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+
+
+def pod(name: str, namespace: str, **spec: object) -> Manifest:
+    container = {"name": "main", "image": "example.com/none:1"}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [container], "automountServiceAccountToken": False, **spec},
+    }
+
+
+# --- server-side apply
+
+
+async def test_applying_creates_and_then_changes_only_what_is_mine(
+    client: HttpClient, namespace: str
+):
+    mine = applied("a", namespace, colour="red")
+    await client.apply(CONFIG_MAPS, mine, manager="me")
+    await client.apply(CONFIG_MAPS, applied("a", namespace, size="big"), manager="you")
+    stored = await client.apply(CONFIG_MAPS, applied("a", namespace, colour="blue"), manager="me")
+    assert stored["data"] == {"colour": "blue", "size": "big"}
+
+
+async def test_applying_what_is_somebody_elses_is_a_conflict_unless_forced(
+    client: HttpClient, namespace: str
+):
+    await client.apply(CONFIG_MAPS, applied("a", namespace, colour="red"), manager="me")
+    theirs = applied("a", namespace, colour="blue")
+    with pytest.raises(errors.Conflict, match='conflict with "me"'):
+        await client.apply(CONFIG_MAPS, theirs, manager="you")
+    stored = await client.apply(CONFIG_MAPS, theirs, manager="you", force=True)
+    assert stored["data"] == {"colour": "blue"}
+
+
+def applied(name: str, namespace: str, **data: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
+
+
+# --- what a server refuses
+
+
+async def test_every_complaint_about_an_invalid_object_is_told(client: HttpClient, namespace: str):
+    broken = pod("Not A Name", namespace, restartPolicy="Sometimes")
+    with pytest.raises(errors.Invalid) as refused:
+        await client.create(PODS, broken)
+    assert {cause.field for cause in refused.value.causes} >= {
+        "metadata.name",
+        "spec.restartPolicy",
+    }
+
+
+async def test_a_used_up_quota_is_told_apart_from_other_prohibitions(
+    client: HttpClient, namespace: str
+):
+    quota = {"metadata": {"name": "none", "namespace": namespace}, "spec": {"hard": {"pods": "0"}}}
+    await client.create(QUOTAS, quota)
+
+    async def is_refused() -> bool:
+        """Whether the quota is in force: it takes the server a moment."""
+        try:
+            await client.create(PODS, pod("too-many", namespace))
+        except errors.QuotaExceeded:
+            return True
+        await client.delete(PODS, "too-many", namespace, grace_period_seconds=0)
+        return False
+
+    await until(is_refused)
+
+
+async def test_what_rbac_does_not_allow_is_forbidden(control_plane: ControlPlane, namespace: str):
+    nobody = config.load(kubeconfig=control_plane.kubeconfig("nobody"))
+    async with HttpClient(nobody) as client:
+        with pytest.raises(errors.Forbidden, match='User "nobody" cannot list resource "secrets"'):
+            await client.list(SECRETS, namespace)
+
+
+async def test_an_object_beyond_the_servers_limit_is_too_large(client: HttpClient, namespace: str):
+    huge = config_map("huge", namespace) | {"data": {"text": "x" * 4 * 2**20}}
+    with pytest.raises(errors.TooLarge):
+        await client.create(CONFIG_MAPS, huge)
+
+
+async def test_a_kind_that_the_server_does_not_serve_is_not_found(
+    client: HttpClient, namespace: str
+):
+    with pytest.raises(errors.NotFound):
+        await client.list(Resource("nobody.example.com", "v1", "ghosts", "Ghost"), namespace)
+
+
+async def test_an_object_of_wrong_types_is_a_bad_request(client: HttpClient, namespace: str):
+    with pytest.raises(errors.BadRequest, match="cannot unmarshal array"):
+        await client.create(CONFIG_MAPS, config_map("a", namespace) | {"data": ["a", "list"]})
+
+
+# --- discovery
+
+
+async def test_the_server_tells_its_version_and_groups(client: HttpClient):
+    assert (await discovery.server_version(client)).startswith("v1.")
+    assert {"v1", "batch/v1", "coordination.k8s.io/v1"} <= set(await discovery.api_versions(client))
+
+
+async def test_a_served_kind_is_described(client: HttpClient):
+    await install(client)
+    (served,) = await discovery.served(client, WIDGETS.api_version)
+    assert served.resource == WIDGETS
+    assert served.short_names == ("wd",)
+    assert served.subresources == {"status", "scale"}
+    assert {"create", "watch", "deletecollection"} <= served.verbs
+
+
+async def test_a_kind_is_served_or_not(client: HttpClient):
+    assert await discovery.serves(client, PODS)
+    assert not await discovery.serves(client, Resource("", "v1", "ghosts", "Ghost"))
+    assert not await discovery.serves(client, Resource("nobody.example.com", "v1", "x", "X"))
+
+
+# --- logs, from something that answers the API server as a kubelet does
+
+
+async def test_logs_come_line_by_line_as_they_are_written(
+    client: HttpClient, namespace: str, control_plane: ControlPlane
+):
+    go_on = asyncio.Event()
+
+    async def logs(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first\nsec")
+        await go_on.wait()
+        await response.write(b"ond\n\nlast")
+        return response
+
+    async with kubelet(client, control_plane, logs) as node:
+        await client.create(PODS, pod("talker", namespace, nodeName=node))
+        lines = client.log("talker", namespace, follow=True)
+        assert await anext(lines) == b"first"
+        go_on.set()
+        assert [line async for line in lines] == [b"second", b"", b"last"]
+
+
+async def test_what_is_asked_of_a_log_reaches_the_node(
+    client: HttpClient, namespace: str, control_plane: ControlPlane
+):
+    asked: dict[str, str] = {}
+
+    async def logs(request: web.Request) -> web.Response:
+        asked.update(request.query, path=request.path)
+        return web.Response(text="hello\n")
+
+    async with kubelet(client, control_plane, logs) as node:
+        await client.create(PODS, pod("talker", namespace, nodeName=node))
+        lines = client.log("talker", namespace, container="main", tail_lines=3, timestamps=True)
+        assert [line async for line in lines] == [b"hello"]
+    assert asked == {
+        "path": f"/containerLogs/{namespace}/talker/main",
+        "tailLines": "3",
+        "timestamps": "true",
+    }
+
+
+async def test_the_log_of_a_missing_pod_is_not_found(client: HttpClient, namespace: str):
+    with pytest.raises(errors.NotFound):
+        await anext(client.log("nobody", namespace))
+
+
+@asynccontextmanager
+async def kubelet(
+    client: HttpClient, control_plane: ControlPlane, logs: LogHandler
+) -> AsyncIterator[str]:
+    """A node that does nothing but hand out logs; its name."""
+    application = web.Application()
+    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
+    runner = web.AppRunner(application, shutdown_timeout=1)
+    await runner.setup()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving = Pki(control_plane.directory / "pki").pair("serving")
+    context.load_cert_chain(serving.certificate, serving.key)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    _, port = runner.addresses[0][:2]
+    created = await client.create(NODES, {"metadata": {"generateName": "kubelet-"}})
+    node = created["metadata"]["name"]
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+    }
+    await client.patch(NODES, node, {"status": status}, subresource="status")
+    try:
+        yield node
+    finally:
+        await client.delete(NODES, node)
+        await runner.cleanup()
