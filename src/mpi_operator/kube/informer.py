@@ -1,0 +1,254 @@
+"""A cache that follows a collection on the server.
+
+    read everything ──► watch from there ──► ended? watch from where it ended
+          ▲                                        │
+          └─────────── 410: too long ago ──────────┘
+
+Where the server can stream a list (`sendInitialEvents`), reading everything and watching is one
+request that needs no memory for the whole; else everything comes in pages. Either way what comes is
+compared with what is known, so that handlers hear of changes only.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+
+from . import errors
+from .backoff import Backoff
+from .cache import Cache, Handler
+from .client import Client, EventType, WatchEvent
+from .metrics import Metrics
+from .objects import Object
+from .resources import Key, Manifest, Resource
+from .store import Index, Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+
+_BACKOFF = Backoff(base=0.1, cap=30.0)
+# Watches are opened anew now and then, each at its own time, so that a restarted server gets its
+# share of them back.
+_WATCH_SECONDS = (300.0, 600.0)
+_NO_END_BEFORE_SECONDS = 1.0
+# Of a session that fails sooner it does not matter how far it came: a server that says 410 after
+# every list must not be asked for ten lists a second.
+_NO_GOOD_BEFORE_SECONDS = 5.0
+
+
+class Informer(Generic[T]):
+    """Keeps `store` like the server's collection for as long as `run` runs."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        kind: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Index[T]] | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.resource = resource
+        self.trouble = ""  # why the cache is behind, in words for people; "" when it is not
+        self._client = client
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._metrics = metrics or Metrics()
+        self._cache = Cache(resource, kind, indexes=indexes, metrics=self._metrics)
+        self._can_stream = True
+        self._census: set[Key] | None = None  # what a streamed list has told so far
+        self._synced = asyncio.Event()
+        self._is_urgent = asyncio.Event()  # somebody waits for a refresh
+        self._session: asyncio.Task[None] | None = None
+
+    @property
+    def store(self) -> Store[T]:
+        """What there is, as last heard of."""
+        return self._cache.store
+
+    def on_change(self, handler: Handler[T]) -> None:
+        """Have `handler` called with every change from now on. It must not block."""
+        self._cache.on_change(handler)
+
+    def wrote(self, manifest: Manifest) -> None:
+        """Let the store know of the server's answer to a write, before the watch tells of it."""
+        self._cache.wrote(manifest)
+
+    async def synced(self) -> None:
+        """Wait until everything has been read once, or once more after `refresh`."""
+        await self._synced.wait()
+
+    async def refresh(self) -> None:
+        """Read everything again, now, and wait until the store reflects it."""
+        self._synced.clear()
+        self._cache.expire()
+        self._is_urgent.set()
+        if self._session is not None:
+            self._session.cancel()
+        await self.synced()
+
+    async def run(self) -> None:
+        """Follow the collection until cancelled."""
+        failures = 0
+        while True:
+            started = _now()
+            error = await self._end_of_session()
+            reason = type(error).__name__ if error else "end of watch"
+            self._metrics.watch_restarts.labels(str(self.resource), reason).inc()
+            if error is None:
+                failures = 0
+                continue
+            failures = 1 if _now() - started > _NO_GOOD_BEFORE_SECONDS else failures + 1
+            self._report(error)
+            await self._pause(_BACKOFF.delay(failures, random.random()))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless somebody asks for a refresh."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._is_urgent.wait()
+
+    async def _end_of_session(self) -> errors.KubeError | None:
+        """Follow for as long as one connection lasts; why it ended, if not as it should."""
+        self._is_urgent.clear()
+        started = _now()
+        # A task of its own, so that `refresh` can end it.
+        self._session = session = asyncio.create_task(self._follow())
+        try:
+            await asyncio.wait([session])
+        finally:
+            session.cancel()
+            await asyncio.gather(session, return_exceptions=True)
+        if session.cancelled():
+            # Without a refresh somebody else's cancellation came through a library.
+            is_ours = self._is_urgent.is_set()
+            return None if is_ours else errors.ConnectionLost("the watch was cancelled")
+        error = session.exception()
+        if error is None and _now() - started < _NO_END_BEFORE_SECONDS:
+            return errors.ConnectionLost("the server ended a watch as soon as it was opened")
+        if error is None or isinstance(error, errors.KubeError):
+            return error
+        raise error
+
+    async def _follow(self) -> None:
+        try:
+            if self._cache.version:
+                await self._watch()
+            elif not (self._can_stream and await self._has_streamed()):
+                await self._read_pages()
+                await self._watch()
+        except errors.Gone:
+            self._cache.expire()
+            raise
+
+    async def _has_streamed(self) -> bool:
+        """Read everything and watch in one request; false where the server cannot do that."""
+        try:
+            await self._watch(streamed=True)
+        except (errors.Invalid, errors.BadRequest, errors.DeadlineExceeded):
+            if self._census is None:
+                raise
+        if self._census is not None:
+            # An older server, one that has it switched off, or one that never ends the list.
+            self._can_stream = False
+        return self._can_stream
+
+    async def _read_pages(self) -> None:
+        pages = self._client.pages(
+            self.resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        census: set[Key] = set()
+        version = ""
+        async with aclosing(pages):
+            async for page in pages:
+                census.update(self._cache.saw(raw).key for raw in page.items)
+                version = page.resource_version
+        self._end_census(census, version, method="pages")
+
+    async def _watch(self, *, streamed: bool = False) -> None:
+        self._census = set() if streamed else None
+        events = self._client.watch(
+            self.resource,
+            self._namespace,
+            resource_version=self._cache.version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            initial_events=streamed,
+            timeout=random.uniform(*_WATCH_SECONDS),
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._take(event)
+                if self._census is None:
+                    self.trouble = ""
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type is EventType.BOOKMARK:
+            self._take_bookmark(_bookmark(event.raw))
+            return
+        is_gone = event.type is EventType.DELETED
+        metadata = self._cache.lost(event.raw) if is_gone else self._cache.saw(event.raw)
+        if self._census is None:
+            self._cache.advance(metadata.resource_version)
+        elif is_gone:
+            self._census.discard(metadata.key)
+        else:
+            self._census.add(metadata.key)
+
+    def _take_bookmark(self, bookmark: "_BookmarkMetadata") -> None:
+        if self._census is None:
+            self._cache.advance(bookmark.resource_version)
+        elif bookmark.annotations.get(_INITIAL_EVENTS_END) == "true":
+            census, self._census = self._census, None
+            self._end_census(census, bookmark.resource_version, method="stream")
+
+    def _end_census(self, census: set[Key], version: str, *, method: str) -> None:
+        self._cache.end_census(census, version)
+        self._metrics.relists.labels(str(self.resource), method).inc()
+        self.trouble = ""
+        self._synced.set()
+
+    def _report(self, error: errors.KubeError) -> None:
+        """Say what is wrong, once for as long as it is the same thing."""
+        if str(error) != self.trouble:
+            self.trouble = str(error)
+            log.warning(
+                "a watch ended early and is opened again",
+                extra={"resource": str(self.resource), "error": self.trouble},
+            )
+
+
+class _BookmarkMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: Annotated[str, msgspec.Meta(min_length=1)]
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Bookmark(msgspec.Struct, frozen=True):
+    metadata: _BookmarkMetadata
+
+
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def _bookmark(raw: msgspec.Raw) -> _BookmarkMetadata:
+    try:
+        return _decode_bookmark(raw).metadata
+    except errors.MALFORMED as error:
+        raise errors.Undecodable(f"a bookmark without a version: {error}") from error
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,81 @@
+"""A cache of objects that readers can ask and only its informer can change.
+
+Versions only go forward: what is older than what is known is not stored. That is what lets three
+sources feed one store (the watch, a relist, the answers to our own writes) in any order.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from .objects import Object, is_newer
+from .resources import Key
+
+T = TypeVar("T", bound=Object)
+
+Index = Callable[[T], Iterable[str]]
+
+
+class Store(Generic[T]):
+    """What readers see."""
+
+    def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
+        self._objects: dict[Key, T] = {}
+        self._indexes = dict(indexes or {})
+        self._keys: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexes}
+
+    def get(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._objects.values()))
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._objects
+
+    def where(self, index: str, value: str) -> list[T]:
+        """The objects for which an index gives this value, in no particular order."""
+        return [self._objects[key] for key in self._keys[index].get(value, ())]
+
+
+class WritableStore(Store[T]):
+    """What the informer sees."""
+
+    def put(self, new: T) -> None:
+        """Store an object in place of the one with the same key."""
+        key = new.metadata.key
+        self.remove(key)
+        self._objects[key] = new
+        for name, index in self._indexes.items():
+            for value in set(index(new)):
+                self._keys[name].setdefault(value, set()).add(key)
+
+    def remove(self, key: Key) -> T | None:
+        """Forget an object; the one that was there."""
+        old = self._objects.pop(key, None)
+        if old is not None:
+            for name, index in self._indexes.items():
+                for value in set(index(old)):
+                    self._unindex(name, value, key)
+        return old
+
+    def has_newer(self, key: Key, version: str) -> bool:
+        """Whether what is stored comes after this version."""
+        known = self._objects.get(key)
+        return known is not None and is_newer(known.metadata.resource_version, version)
+
+    def keys_up_to(self, version: str) -> set[Key]:
+        """The objects that have not changed since that version of the collection."""
+        return {
+            key
+            for key, known in self._objects.items()
+            if not is_newer(known.metadata.resource_version, version)
+        }
+
+    def _unindex(self, name: str, value: str, key: Key) -> None:
+        keys = self._keys[name]
+        keys[value].discard(key)
+        if not keys[value]:
+            del keys[value]
