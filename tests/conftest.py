@@ -11,6 +11,12 @@ def pytest_configure() -> None:
     asyncio.set_event_loop(None)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first, whatever order chance gave them: a mistake should show in seconds."""
+    items.sort(key=lambda item: "tests/api" in item.path.as_posix())
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Skips are easy to overlook in a long run; these lines come last."""
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
