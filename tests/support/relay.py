@@ -12,8 +12,7 @@ class Relay:
         self.port = 0
         self._target_port = target_port
         self._is_cut = False
-        self._flowing = asyncio.Event()
-        self._flowing.set()
+        self._silenced: set[asyncio.StreamWriter] = set()
         self._writers: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
@@ -27,12 +26,8 @@ class Relay:
         self._is_cut = False
 
     def silence(self) -> None:
-        """Keep every connection open and pass nothing on."""
-        self._flowing.clear()
-
-    def resume(self) -> None:
-        """Pass on again, what was held back too."""
-        self._flowing.set()
+        """Keep the connections of now open and never pass on anything again, not even their end."""
+        self._silenced |= self._writers
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_cut:
@@ -52,9 +47,12 @@ class Relay:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(2**16):
-                await self._flowing.wait()
+                if writer in self._silenced:
+                    await asyncio.Future()
                 writer.write(data)
                 await writer.drain()
+        if writer in self._silenced:
+            await asyncio.Future()
         writer.close()
 
 

@@ -1,0 +1,75 @@
+"""MPIJobs for tests: manifests with the one thing that matters changed, and the kind itself."""
+
+import json
+from typing import Any
+
+from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.kube import errors
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest, Resource
+from tests.support.waiting import until
+
+MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+
+
+def template(**spec: Any) -> Manifest:
+    """A pod template with one container."""
+    return {"spec": {"containers": [{"name": "mpi", "image": "example.com/mpi:1"}], **spec}}
+
+
+def mpijob(
+    name: str = "pi",
+    namespace: str = "default",
+    *,
+    launcher: Manifest | None = None,
+    worker: Manifest | None = None,
+    **spec: Any,
+) -> Manifest:
+    """A job with a launcher and two workers; what is given is laid over that."""
+    roles = {
+        "Launcher": {"template": template(), **(launcher or {})},
+        "Worker": {"replicas": 2, "template": template(), **(worker or {})},
+    }
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"mpiReplicaSpecs": roles, **spec},
+    }
+
+
+def changed(manifest: Manifest, path: str, value: Any) -> Manifest:
+    """A copy with one field set, such as `spec.mpiReplicaSpecs.Worker.replicas`."""
+    copy: Manifest = json.loads(json.dumps(manifest))
+    *parents, last = path.split(".")
+    inner: Any = copy
+    for name in parents:
+        inner = inner[int(name) if name.isdecimal() else name]
+    inner[int(last) if last.isdecimal() else last] = value
+    return copy
+
+
+def without(manifest: Manifest, path: str) -> Manifest:
+    """A copy that lacks one field."""
+    marked = changed(manifest, path, "gone")
+    *parents, last = path.split(".")
+    inner = marked
+    for name in parents:
+        inner = inner[name]
+    del inner[last]
+    return marked
+
+
+async def install(client: HttpClient) -> None:
+    """Make sure that the server has our definition and serves it."""
+    definition = custom_resource_definition()
+    await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
+    await until(lambda: _is_served(client))
+
+
+async def _is_served(client: HttpClient) -> bool:
+    try:
+        await client.list(MPIJOBS)
+    except errors.NotFound:
+        return False
+    return True
