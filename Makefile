@@ -15,7 +15,7 @@ PYTEST = $(BIN)/python -m pytest $(SELECT)
 
 .PHONY: help
 help: ## this table
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s $$'\t'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## everything: check, unit, real API server (what CI runs; minutes, the first time 15)
@@ -51,16 +51,18 @@ fmt: setup ## format, and fix what can be fixed safely
 
 .PHONY: bench
 bench: setup binaries ## the benchmarks, against rivals in the same run (minutes)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[bench]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks.kube
+
+.PHONY: soak
+soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
+	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done
 
 .PHONY: setup
 setup: $(READY) ## the virtual environment
 
-# The mark is made last, so an interrupted set-up is never taken for a finished one.
 $(READY): pyproject.toml constraints.txt scripts/setup
-	@scripts/setup '$(PYTHON)' '$(VENV)'
-	@touch $(READY)
+	@scripts/setup '$(PYTHON)' '$(VENV)' $^
 
 .PHONY: binaries
 binaries: setup ## etcd and Kubernetes, built from Go modules into a cache outside the checkout

@@ -199,6 +199,10 @@ def _reap() -> list[str]:
 
 
 def _destroy_if_abandoned(directory: Path) -> bool:
+    if not (directory / "lock").exists():
+        with suppress(OSError):
+            directory.rmdir()  # one that died before its first file; nothing else is ours to delete
+        return False
     lock = locks.try_lock(directory / "lock")
     if lock is None:
         return False
@@ -207,8 +211,8 @@ def _destroy_if_abandoned(directory: Path) -> bool:
             return False
         _destroy(directory)
         return True
-    except StillAlive:  # not our run: its leftovers must not keep us from starting
-        return False
+    except (StillAlive, OSError, ValueError):
+        return False  # not our run: whatever it left must not keep us from starting
     finally:
         os.close(lock)
 

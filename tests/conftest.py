@@ -17,13 +17,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "tests/api" in item.path.as_posix())
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Skips are easy to overlook in a long run; these lines come last."""
-    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
-    terminalreporter.write_line("")
-    terminalreporter.write_line(f"{reasons.total()} tests were skipped", bold=True)
-    for reason, count in reasons.most_common():
-        terminalreporter.write_line(f"  {count} x {reason}", yellow=True)
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Skips are easy to overlook in a long run: these lines come last."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if isinstance(reporter, pytest.TerminalReporter):
+        reasons = Counter(_reason(report) for report in reporter.stats.get("skipped", []))
+        reporter.write_line(f"{reasons.total()} tests were skipped", bold=True)
+        for reason, count in reasons.most_common():
+            reporter.write_line(f"  {count} x {reason}", yellow=True)
 
 
 def _reason(report: pytest.TestReport) -> str:

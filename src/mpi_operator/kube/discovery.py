@@ -1,5 +1,6 @@
 """What a server can do: its version, its groups, the kinds of objects it serves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -46,6 +47,12 @@ class _Entries(msgspec.Struct):
     resources: list[_Entry] | None = None
 
 
+_decode_version = msgspec.json.Decoder(_Version).decode
+_decode_core_versions = msgspec.json.Decoder(_CoreVersions).decode
+_decode_groups = msgspec.json.Decoder(_Groups).decode
+_decode_entries = msgspec.json.Decoder(_Entries).decode
+
+
 @dataclass(frozen=True)
 class Served:
     """A kind that the server serves, and what can be done with it."""
@@ -59,13 +66,13 @@ class Served:
 
 async def server_version(client: HttpClient) -> str:
     """Such as `v1.36.4`."""
-    return (await _answer(client, "/version", _Version)).git_version
+    return (await _answer(client, "/version", _decode_version)).git_version
 
 
 async def api_versions(client: HttpClient) -> list[str]:
     """Such as `v1` and `batch/v1`, the server's favourites first within each group."""
-    core = (await _answer(client, "/api", _CoreVersions)).versions
-    groups = (await _answer(client, "/apis", _Groups)).groups
+    core = (await _answer(client, "/api", _decode_core_versions)).versions
+    groups = (await _answer(client, "/apis", _decode_groups)).groups
     return [*core, *(version for group in groups for version in _favourite_first(group))]
 
 
@@ -73,7 +80,7 @@ async def served(client: HttpClient, api_version: str) -> list[Served]:
     """The kinds of one group and version; none where the server does not know it."""
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     try:
-        entries = (await _answer(client, root, _Entries)).resources or []
+        entries = (await _answer(client, root, _decode_entries)).resources or []
     except errors.NotFound:
         return []
     return [_served(api_version, entry, entries) for entry in entries if "/" not in entry.name]
@@ -107,10 +114,10 @@ def _favourite_first(group: _Group) -> list[str]:
     return [favourite, *(version for version in versions if version != favourite)]
 
 
-async def _answer(client: HttpClient, path: str, kind: type[T]) -> T:
+async def _answer(client: HttpClient, path: str, decode: Callable[[bytes], T]) -> T:
     body = await client.raw(path)
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decode(body)
     except errors.MALFORMED as error:
         raise errors.Undecodable(
             f"get {path}: not what the Kubernetes API promises: {error}"

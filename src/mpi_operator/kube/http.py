@@ -9,6 +9,7 @@ is answered, `transport` sends. Nothing here knows any kind of object.
 
 import asyncio
 import copy
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
@@ -91,6 +92,11 @@ class HttpClient:
 
     def fenced_by(self, fence: Fence) -> Self:
         """The same client over the same connections, writing only while the fence allows it."""
+        if self._timeouts.unacknowledged >= fence.grace:
+            raise ValueError(
+                f"a write may arrive {self._timeouts.unacknowledged} s after it was sent, and others "
+                f"may write after {fence.grace} s: make the lease longer or that time shorter"
+            )
         fenced = copy.copy(self)
         fenced._sender = self._sender.fenced_by(fence)
         return fenced
@@ -276,9 +282,9 @@ class HttpClient:
             tail_lines=tail_lines,
             since_seconds=since_seconds,
         )
-        # A program that is followed may be silent for as long as it likes.
-        silence = None if follow else self._timeouts.read
-        async with aclosing(self._lines(request, silence)) as stream:
+        # A program that is followed may be silent for as long as it likes, from the start.
+        patience = math.inf if follow else self._timeouts.read
+        async with aclosing(self._lines(request, patience)) as stream:
             async for lines in stream:
                 for line in lines:
                     yield line
@@ -297,18 +303,21 @@ class HttpClient:
         return await self._sender.send(request, attempt)
 
     async def _lines(
-        self, request: Request, silence: float | None
+        self, request: Request, silence: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         """The lines of a long answer, as many at a time as have come."""
         async with AsyncExitStack() as stack:
 
-            async def attempt(credential: Credential, _: float) -> tuple[int, aiohttp.StreamReader]:
+            async def attempt(
+                credential: Credential, time_limit: float
+            ) -> tuple[int, aiohttp.StreamReader]:
                 # Opening is tried again like any read; what breaks later is the reader's to mend.
+                opening = math.inf if silence == math.inf else time_limit
                 return await stack.enter_async_context(
-                    self._transport.stream(request, credential, silence)
+                    self._transport.stream(request, credential, opening, silence)
                 )
 
-            content = await self._sender.send(request, attempt)
+            content = await self._sender.open(request, attempt)
             splitter = LineSplitter()
             async for chunk in content.iter_any():
                 yield splitter.feed(chunk)

@@ -151,16 +151,18 @@ class Informer(Generic[T]):
             raise
 
     async def _has_streamed(self) -> bool:
-        """Read everything and watch in one request; false where the server cannot do that."""
+        """Read everything and watch in one request; false where that gave no whole list."""
         try:
             await self._watch(streamed=True)
-        except (errors.Invalid, errors.BadRequest, errors.DeadlineExceeded):
+        except (errors.Invalid, errors.BadRequest):
             if self._census is None:
                 raise
-        if self._census is not None:
-            # An older server, one that has it switched off, or one that never ends the list.
-            self._can_stream = False
-        return self._can_stream
+            self._can_stream = False  # an older server, or one that has it switched off
+        except errors.DeadlineExceeded:
+            if self._census is None:
+                raise
+        # A list that was never ended may have met a bad moment of the server: pages this time.
+        return self._census is None
 
     async def _read_pages(self) -> None:
         pages = self._client.pages(
@@ -215,7 +217,11 @@ class Informer(Generic[T]):
             self._end_census(census, bookmark.resource_version, method="stream")
 
     def _end_census(self, census: set[Key], version: str, *, method: str) -> None:
-        self._cache.end_census(census, version)
+        try:
+            self._cache.end_census(census, version)
+        except errors.Gone:
+            self._synced.clear()  # the store is empty, which says nothing about the server
+            raise
         self._metrics.relists.labels(str(self.resource), method).inc()
         self.trouble = ""
         self._synced.set()

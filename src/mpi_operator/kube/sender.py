@@ -49,9 +49,16 @@ class Sender:
 
     async def send(self, request: Request, attempt: Try[T]) -> T:
         """The result of the first `attempt` that is answered well."""
+        # A login may take a person a minute: not a part of our deadline, and in nobody's way.
+        await self._credentials.current()
         # Held between tries too: a server that answers 429 wants fewer at a time.
         async with self._slots:
             return await self._until_answered(request, attempt)
+
+    async def open(self, request: Request, attempt: Try[T]) -> T:
+        """The same for an answer without end, which takes no slot: its beginning may take long."""
+        await self._credentials.current()
+        return await self._until_answered(request, attempt)
 
     async def _until_answered(self, request: Request, attempt: Try[T]) -> T:
         deadline = self._clock() + self._timeouts.deadline

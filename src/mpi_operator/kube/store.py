@@ -4,11 +4,14 @@ Versions only go forward: what is older than what is known is not stored. That i
 sources feed one store (the watch, a relist, the answers to our own writes) in any order.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from .objects import Object, is_newer
 from .resources import Key
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 
@@ -48,16 +51,16 @@ class WritableStore(Store[T]):
         key = new.metadata.key
         self.remove(key)
         self._objects[key] = new
-        for name, index in self._indexes.items():
-            for value in set(index(new)):
+        for name in self._indexes:
+            for value in self._values(name, new):
                 self._keys[name].setdefault(value, set()).add(key)
 
     def remove(self, key: Key) -> T | None:
         """Forget an object; the one that was there."""
         old = self._objects.pop(key, None)
         if old is not None:
-            for name, index in self._indexes.items():
-                for value in set(index(old)):
+            for name in self._indexes:
+                for value in self._values(name, old):
                     self._unindex(name, value, key)
         return old
 
@@ -73,6 +76,14 @@ class WritableStore(Store[T]):
             for key, known in self._objects.items()
             if not is_newer(known.metadata.resource_version, version)
         }
+
+    def _values(self, name: str, known: T) -> set[str]:
+        try:
+            return set(self._indexes[name](known))
+        except Exception:
+            # One object that an index cannot read must not stop the others.
+            log.exception("an index failed", extra={"index": name, "key": str(known.metadata.key)})
+            return set()
 
     def _unindex(self, name: str, value: str, key: Key) -> None:
         keys = self._keys[name]

@@ -12,7 +12,7 @@ import ssl
 import weakref
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode
@@ -83,6 +83,10 @@ class Transport:
         self, request: Request, credential: Credential, timeout: float
     ) -> tuple[int, bytes]:
         """Code and body of a good answer; an ApiError for any other."""
+        if not request.is_read:
+            # The server has to stop as well: it may have the whole request, and a cut network then
+            # keeps our hanging up from it. Nobody may be surprised by a write that was given up.
+            request = replace(request, query={**request.query, "timeout": f"{timeout:.3f}s"})
         limits = aiohttp.ClientTimeout(
             total=timeout,
             sock_connect=self._timeouts.connect,
@@ -94,21 +98,32 @@ class Transport:
 
     @asynccontextmanager
     async def stream(
-        self, request: Request, credential: Credential, silence: float | None
+        self, request: Request, credential: Credential, opening: float, silence: float
     ) -> AsyncGenerator[tuple[int, aiohttp.StreamReader], None]:
-        """Code and body of a good answer, as it comes; at most `silence` seconds of nothing."""
+        """Code and body of a good answer, as it comes: it must begin within `opening` seconds.
+
+        After that, `silence` seconds without a byte are too many.
+        """
         limits = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._timeouts.connect, sock_read=silence
+            total=None, sock_connect=self._timeouts.connect, sock_read=_finite(silence)
         )
-        async with self._exchange(request, credential, limits) as response:
+        async with self._exchange(request, credential, limits, _finite(opening)) as response:
             yield response.status, response.content
 
     @asynccontextmanager
     async def _exchange(
-        self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
+        self,
+        request: Request,
+        credential: Credential,
+        limits: aiohttp.ClientTimeout,
+        opening: float | None = None,
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         with _sorted_errors(request, self._config.server):
-            async with self._open(request, credential, limits) as response:
+            async with (
+                asyncio.timeout(opening) as beginning,
+                self._open(request, credential, limits) as response,
+            ):
+                beginning.reschedule(None)
                 if response.status >= 300:
                     raise errors.from_response(
                         response.status, await response.read(), response.headers
@@ -184,6 +199,10 @@ async def _no_hidden_second_try(
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise errors.ConnectionLost(_sentence(request.method, str(request.url), error)) from error
+
+
+def _finite(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:

@@ -185,13 +185,8 @@ async def test_a_silent_connection_is_noticed_and_replaced(
         behind_a_relay(fragile) as (client, relay),
         following(client, place) as (_, diary),
     ):
-        relay.silence()
+        relay.silence()  # the connections that there are; new ones are fine
         await change_things(fragile_client, place, ["a", "b", "c"])
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(caught_up(fragile_client, place, diary), 1)
-        relay.cut()  # what it held back is lost for good
-        relay.resume()
-        relay.mend()
         await caught_up(fragile_client, place, diary)
 
 

@@ -256,3 +256,19 @@ def test_a_forked_child_does_not_end_the_run_of_its_parent(begin, monkeypatch):
         child.setattr(os, "getpid", lambda: -1)
         run.end()
     assert process.vitals_of(dummy_of(run.directory).pid) is not None
+
+
+def test_what_is_no_run_is_left_alone(begin):
+    notes = runs.root() / "notes"
+    notes.mkdir(parents=True)
+    (notes / "todo.txt").write_text("buy milk")
+    begin()
+    assert (notes / "todo.txt").read_text() == "buy milk"
+
+
+def test_a_broken_record_of_a_dead_owner_keeps_nobody_from_starting(abandon, begin):
+    (directory,) = abandon(1)
+    dummy = dummy_of(directory)
+    (directory / "processes" / "dummy.json").write_text('{"na')
+    assert begin().directory.exists()
+    dummy.kill()

@@ -24,6 +24,7 @@ from tests.support.api_server import (
     serving,
     streams,
 )
+from tests.support.waiting import until
 
 POD = {"metadata": {"name": "x", "namespace": "team"}}
 IMPATIENT = Timeouts(read=0.05, write=0.05, deadline=0.04, silence=0.05)
@@ -172,6 +173,9 @@ async def test_a_new_token_that_is_refused_too_rises():
 class Over:
     """A fence that lets nothing through."""
 
+    def __init__(self, grace=10.0):
+        self.grace = grace
+
     def remaining(self):
         raise errors.NotLeader("over")
 
@@ -185,6 +189,12 @@ async def test_a_fenced_client_reads_and_does_not_write(write):
         assert await get(fenced) == POD
         assert len(server.seen) == 1
         await write(client)
+
+
+async def test_a_client_whose_bytes_may_outlive_the_lease_is_refused():
+    async with talking(says(POD)) as (_, client):
+        with pytest.raises(ValueError, match="make the lease longer"):
+            client.fenced_by(Over(grace=5.0))
 
 
 async def test_what_is_sent_is_counted():
@@ -399,6 +409,17 @@ async def test_open_streams_do_not_count_as_calls(open_):
     ):
         await anext(stream)
         assert await get(client) == POD
+
+
+async def test_followed_logs_that_have_not_begun_are_in_nobodys_way():
+    async with talking(hangs, says(POD), concurrency=1) as (server, client):
+        lines = client.log("quiet", "team", follow=True)
+        waiting = asyncio.ensure_future(anext(lines))
+        await until(lambda: len(server.requests) == 1)
+        assert await get(client) == POD
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await lines.aclose()
 
 
 # --- logs

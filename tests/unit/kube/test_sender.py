@@ -165,6 +165,17 @@ async def test_credentials_that_take_too_long_leave_no_time_to_send(request_):
     assert wire.times == []
 
 
+async def test_a_login_is_no_part_of_the_deadline():
+    class LogsInOnce(Renewed):
+        async def current(self):
+            papers_in_hand = await super().current()
+            self.takes = 0.0
+            return papers_in_hand
+
+    wire = Wire("done")
+    assert await make_sender(LogsInOnce("me", takes=61)).send(WRITE, wire) == "done"
+
+
 # --- 401
 
 

@@ -35,6 +35,14 @@ def key(name):
     return Key("team", name)
 
 
+def test_an_index_that_fails_for_one_object_finds_the_others():
+    store = WritableStore({"first": lambda each: [each.metadata.labels["0"]]})
+    for name, labels in (("labelled", ["a"]), ("bare", [])):
+        store.put(make(name, labels=labels))
+    assert [each.metadata.name for each in store.where("first", "a")] == ["labelled"]
+    assert store.remove(key("bare")) is not None
+
+
 OBJECTS = st.builds(
     make,
     name=st.sampled_from("xyz"),

@@ -373,7 +373,7 @@ async def test_a_proxy_that_refuses_means_not_sent_and_its_password_stays_secret
 async def test_a_stream_is_read_as_it_comes():
     async with (
         connected(streams(b"a", b"b")) as (_, transport),
-        transport.stream(GET, NOBODY, 5.0) as (code, content),
+        transport.stream(GET, NOBODY, 5.0, 5.0) as (code, content),
     ):
         assert (code, await content.read()) == (200, b"ab")
 
@@ -381,20 +381,48 @@ async def test_a_stream_is_read_as_it_comes():
 async def test_a_stream_that_is_silent_ends():
     async with connected(streams(b"a", then=hangs)) as (_, transport):
         with pytest.raises(errors.DeadlineExceeded):
-            async with transport.stream(GET, NOBODY, 0.05) as (_, content):
+            async with transport.stream(GET, NOBODY, 5.0, 0.05) as (_, content):
                 await content.read()
+
+
+async def test_a_stream_that_does_not_begin_ends():
+    async with connected(hangs) as (_, transport):
+        with pytest.raises(errors.DeadlineExceeded):
+            async with transport.stream(GET, NOBODY, 0.05, 5.0):
+                pass
+
+
+async def test_once_begun_a_stream_may_last():
+    async with (
+        connected(streams(b"a", then=hangs)) as (_, transport),
+        transport.stream(GET, NOBODY, 0.2, 5.0) as (_, content),
+    ):
+        await content.readany()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(content.readany(), 0.4)
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [(GET, None), (POST, "1.500s"), (PUT, "1.500s"), (DELETE, "1.500s")],
+    ids=["a read", "a create", "a replacement", "a deletion"],
+)
+async def test_the_server_is_told_when_a_write_is_given_up(request_, told):
+    async with connected(says(POD)) as (server, transport):
+        await send(transport, request_, timeout=1.5)
+        assert server.requests[0].query.get("timeout") == told
 
 
 async def test_a_stream_that_breaks_is_lost():
     async with connected(streams(b"a", then=cuts)) as (_, transport):
         with pytest.raises(errors.ConnectionLost):
-            async with transport.stream(GET, NOBODY, 5.0) as (_, content):
+            async with transport.stream(GET, NOBODY, 5.0, 5.0) as (_, content):
                 await content.read()
 
 
 async def test_a_stream_that_is_left_gives_its_connection_back():
     async with connected(streams(b"a", then=hangs)) as (_, transport):
-        async with transport.stream(GET, NOBODY, 5.0):
+        async with transport.stream(GET, NOBODY, 5.0, 5.0):
             pass
         assert not transport._session.connector._acquired
 
@@ -402,7 +430,7 @@ async def test_a_stream_that_is_left_gives_its_connection_back():
 async def test_a_stream_that_is_refused_is_an_api_error():
     async with connected(says({"message": "no"}, 403)) as (_, transport):
         with pytest.raises(errors.Forbidden):
-            async with transport.stream(GET, NOBODY, 5.0):
+            async with transport.stream(GET, NOBODY, 5.0, 5.0):
                 pass
 
 

@@ -128,9 +128,12 @@ class _ExecCredential(Hidden, frozen=True, rename="camel"):
     status: _Status | None = None
 
 
+_decode = msgspec.json.Decoder(_ExecCredential).decode
+
+
 def _decoded(plugin: ExecPlugin, output: bytes) -> _ExecCredential:
     try:
-        credential = msgspec.json.decode(output, type=_ExecCredential)
+        credential = _decode(output)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
             f"{plugin.where}: the plugin's output is no ExecCredential: {error}"

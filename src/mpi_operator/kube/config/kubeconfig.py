@@ -121,6 +121,10 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+# msgspec prepares a type when it is first used, and crashes if two threads do that at once (0.22).
+msgspec.json.Decoder(Document)
+
+
 def _document(path: Path) -> Document:
     parsed = _yaml(read_text(path, "kubeconfig"), path)
     try:

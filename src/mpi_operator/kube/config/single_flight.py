@@ -2,9 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+@dataclass
+class _Flight(Generic[T]):
+    """A run, and how many wait for it: those of the last one may still be on their way out."""
+
+    task: asyncio.Task[T]
+    waiting: int = 0
 
 
 class SingleFlight(Generic[T]):
@@ -15,26 +24,26 @@ class SingleFlight(Generic[T]):
 
     def __init__(self, run: Callable[[], Awaitable[T]]) -> None:
         self._run = run
-        self._task: asyncio.Task[T] | None = None
-        self._waiting = 0
+        self._flight: _Flight[T] | None = None
 
     async def __call__(self) -> T:
-        if self._task is None or self._task.done():
-            self._task, self._waiting = asyncio.create_task(self._started()), 0
-        return await self._wait_for(self._task)
+        if self._flight is None or self._flight.task.done():
+            self._flight = _Flight(asyncio.create_task(self._started()))
+        return await self._wait_for(self._flight)
 
     async def _started(self) -> T:
         return await self._run()
 
-    async def _wait_for(self, task: asyncio.Task[T]) -> T:
-        self._waiting += 1
+    @staticmethod
+    async def _wait_for(flight: "_Flight[T]") -> T:
+        flight.waiting += 1
         try:
-            return await asyncio.shield(task)
+            return await asyncio.shield(flight.task)
         except asyncio.CancelledError:
-            if self._waiting == 1 and not task.done():
-                task.cancel()
+            if flight.waiting == 1 and not flight.task.done():
+                flight.task.cancel()
                 # Not before it has cleaned up: a program may have to be stopped.
-                await asyncio.wait([task])
+                await asyncio.wait([flight.task])
             raise
         finally:
-            self._waiting -= 1
+            flight.waiting -= 1

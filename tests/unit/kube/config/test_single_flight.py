@@ -62,3 +62,24 @@ async def test_the_last_to_leave_cancels_the_run():
     assert (run.started, run.cancelled) == (1, 1)
     run.end.set()
     assert await flight() == 2
+
+
+async def test_those_who_leave_the_last_run_are_not_counted_with_the_next_one():
+    """A call may come between the end of a run and the moment when its waiters wake up."""
+    run = Run()
+    flight = SingleFlight(run)
+    (old,) = await tasks_of(flight, 1)
+    assert flight._flight is not None
+    next_ones: list[asyncio.Task[int]] = []
+    flight._flight.task.add_done_callback(
+        lambda _: next_ones.extend(asyncio.create_task(flight()) for _ in range(2))
+    )
+    run.end.set()
+    assert await old == 1
+    run.end.clear()
+    leaving, staying = next_ones
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    run.end.set()
+    assert await staying == 2
