@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import yaml
 from prometheus_client import CollectorRegistry
 
+from mpi_operator.api import schema
+from mpi_operator.api.definition import custom_resource_definition
 from mpi_operator.kube.metrics import Metrics
 
 ROOT = Path(__file__).parents[1]
@@ -33,8 +36,50 @@ def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
         yield f"| `{name}` | {family.type} | {labels} | {meaning} |\n"
 
 
+def definition() -> str:
+    """The custom resource definition, to be installed with `kubectl apply -f`."""
+    header = "# Made by `make generate`. Do not edit.\n"
+    return header + yaml.dump(custom_resource_definition(), Dumper=_NoAliases, sort_keys=False)
+
+
+class _NoAliases(yaml.SafeDumper):
+    """Equal parts are written out: aliases are legal YAML, and still surprise people."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def job_reference() -> str:
+    """Every field of a job."""
+    title = "# The fields of an MPIJob (`kubeflow.org/v2beta1`)\n\n"
+    columns = "| field | type | default | meaning |\n|---|---|---|---|\n"
+    rows = (_job_row(path, field) for path, field in _fields(schema.served_job()))
+    return HEADER + title + columns + "".join(rows)
+
+
+def _fields(parent: schema.Schema, path: str = "") -> Iterator[tuple[str, schema.Schema]]:
+    """Every documented field below a schema, with its path; a pod template is one field."""
+    for name, field in parent.get("properties", {}).items():
+        inner = f"{path}.{name}" if path else name
+        if "description" in field:
+            yield inner, field
+            yield from _fields(field, inner)
+    if below := parent.get("additionalProperties") or parent.get("items"):
+        yield from _fields(below, f"{path}[]")
+
+
+def _job_row(path: str, field: schema.Schema) -> str:
+    kind = " or ".join(f"`{value}`" for value in field.get("enum", ())) or field["type"]
+    if "minimum" in field:
+        kind += f", at least {field['minimum']}"
+    default = f"`{yaml.safe_dump(field['default']).split()[0]}`" if "default" in field else ""
+    return f"| `{path}` | {kind} | {default} | {field['description']} |\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "deploy/crds/mpijobs.kubeflow.org.yaml": definition,
     "docs/reference/metrics.md": metrics_reference,
+    "docs/reference/mpijob.md": job_reference,
 }
 
 
