@@ -1,12 +1,14 @@
-"""What one measurement is asked for, and what it answers."""
+"""What one measurement is asked for, what it answers, and how it measures."""
 
-import resource
+import asyncio
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ def traced(cost: Cost) -> Iterator[None]:
     tracemalloc.stop()
 
 
-def resident_bytes() -> int:
-    """The memory of this process, as the system sees it."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+async def at_once(
+    do: Callable[[T], Awaitable[object]], things: Sequence[T], concurrency: int
+) -> None:
+    """Do it for each of them, so many at a time."""
+    waiting = iter(things)
+
+    async def work() -> None:
+        for thing in waiting:
+            await do(thing)
+
+    await asyncio.gather(*(work() for _ in range(concurrency)))

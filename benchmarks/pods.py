@@ -1,9 +1,21 @@
 """Pods as an MPI job makes them: about 5 KB as the server stores them."""
 
-from typing import Any
+from typing import Any, TypeAlias
+
+from benchmarks.measure import Task
+
+Pod: TypeAlias = dict[str, Any]
 
 
-def worker_pod(namespace: str, job: str, index: int) -> dict[str, Any]:
+def worker_pods(task: Task, job: str) -> tuple[list[Pod], list[Pod]]:
+    """So many to warm up with, and so many to measure: made beforehand, that is nobody's cost."""
+    everything = [
+        worker_pod(task.namespace, job, index) for index in range(task.concurrency + task.count)
+    ]
+    return everything[: task.concurrency], everything[task.concurrency :]
+
+
+def worker_pod(namespace: str, job: str, index: int) -> Pod:
     """A worker with the environment, volumes and labels that workers have."""
     return {
         "apiVersion": "v1",

@@ -80,6 +80,7 @@ def up(options: argparse.Namespace) -> int:
             control_plane = _start(options)
         else:
             _report_revival(options.name, control_plane.revive())
+            _report_ignored(options)
         path = control_plane.kubeconfig()
         control_plane.detach()
     print(path)
@@ -212,6 +213,11 @@ def _start(options: argparse.Namespace) -> ControlPlane:
 
 def _report_revival(name: str, revived: Sequence[str]) -> None:
     say(f"{name}: {'started again: ' + ', '.join(revived) if revived else 'already up'}")
+
+
+def _report_ignored(options: argparse.Namespace) -> None:
+    if options.audit or options.apiserver_arg:
+        say(f"{options.name}: as it was started; for other flags take it down first")
 
 
 def _take_down(name: str) -> None:

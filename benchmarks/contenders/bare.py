@@ -1,6 +1,5 @@
 """aiohttp and nothing around it: as little as a client can do."""
 
-import asyncio
 import gc
 import json
 from collections.abc import AsyncIterator
@@ -9,26 +8,9 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.contenders.ours import at_once
-from benchmarks.measure import Cost, Task, timed, traced
-from benchmarks.pods import worker_pod
+from benchmarks.measure import Cost, Task, at_once, timed, traced
+from benchmarks.pods import worker_pods
 from mpi_operator.kube import config
-
-
-def create(task: Task) -> Cost:
-    return asyncio.run(_create(task))
-
-
-def list_pods(task: Task) -> Cost:
-    return asyncio.run(_list(task))
-
-
-def watch(task: Task) -> Cost:
-    return asyncio.run(_watch(task))
-
-
-def cache(task: Task) -> Cost:
-    return asyncio.run(_cache(task))
 
 
 @asynccontextmanager
@@ -42,26 +24,25 @@ async def _session(task: Task) -> AsyncIterator[tuple[aiohttp.ClientSession, str
         yield session, pods
 
 
-async def _create(task: Task) -> Cost:
+async def create(task: Task) -> Cost:
     cost = Cost()
+    first, rest = worker_pods(task, "bare")
     async with _session(task) as (session, pods):
 
-        async def create_one(index: int) -> None:
-            body = json.dumps(worker_pod(task.namespace, "bare", index)).encode()
+        async def create_one(pod: dict[str, Any]) -> None:
+            body = json.dumps(pod).encode()
             headers = {"Content-Type": "application/json"}
             async with session.post(pods, data=body, headers=headers) as response:
                 assert response.status == 201
                 json.loads(await response.read())
 
-        await at_once(create_one, range(task.concurrency), task.concurrency)
+        await at_once(create_one, first, task.concurrency)
         with timed(cost, task.count):
-            await at_once(
-                create_one, range(task.concurrency, task.concurrency + task.count), task.concurrency
-            )
+            await at_once(create_one, rest, task.concurrency)
     return cost
 
 
-async def _list(task: Task) -> Cost:
+async def list_pods(task: Task) -> Cost:
     cost = Cost()
     async with _session(task) as (session, pods):
         with timed(cost, task.count):
@@ -71,7 +52,7 @@ async def _list(task: Task) -> Cost:
     return cost
 
 
-async def _watch(task: Task) -> Cost:
+async def watch(task: Task) -> Cost:
     cost = Cost()
     async with _session(task) as (session, pods):
         query = {"watch": "true", "resourceVersion": "0"}
@@ -83,7 +64,7 @@ async def _watch(task: Task) -> Cost:
     return cost
 
 
-async def _cache(task: Task) -> Cost:
+async def cache(task: Task) -> Cost:
     cost = Cost(count=task.count)
     async with _session(task) as (session, pods), session.get(pods) as response:
         body = await response.read()

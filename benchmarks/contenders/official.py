@@ -8,19 +8,20 @@ from kubernetes import client, config
 from kubernetes import watch as kubernetes_watch
 
 from benchmarks.measure import Cost, Task, timed, traced
-from benchmarks.pods import worker_pod
+from benchmarks.pods import worker_pods
 
 
 def create(task: Task) -> Cost:
     cost, api = Cost(), _api(task)
+    first, rest = worker_pods(task, "official")
 
-    def create_one(index: int) -> None:
-        api.create_namespaced_pod(task.namespace, worker_pod(task.namespace, "official", index))
+    def create_one(pod: dict[str, Any]) -> None:
+        api.create_namespaced_pod(task.namespace, pod)
 
     with ThreadPoolExecutor(task.concurrency) as threads:
-        list(threads.map(create_one, range(task.concurrency)))
+        list(threads.map(create_one, first))
         with timed(cost, task.count):
-            list(threads.map(create_one, range(task.concurrency, task.concurrency + task.count)))
+            list(threads.map(create_one, rest))
     return cost
 
 

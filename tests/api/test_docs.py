@@ -1,18 +1,42 @@
 """What the documentation shows works."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mpi_operator.kube.http import HttpClient
 
-GUIDE = Path(__file__).parents[2] / "docs/how-to/talk-to-kubernetes.md"
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/how-to/talk-to-kubernetes.md"
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.splitlines()[0])
+def snippets(path: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def as_kubectl(kubeconfig: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `config.load()` find the tests' API server."""
+    if kubeconfig is not None:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+
+
+@pytest.mark.usefixtures("as_kubectl")
+@pytest.mark.parametrize("snippet", snippets(GUIDE), ids=lambda snippet: snippet[-40:-1])
 async def test_the_snippets_of_the_guide_run(snippet: str, client: HttpClient, namespace: str):
     code = compile(snippet, GUIDE.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     await eval(code, {"client": client, "namespace": namespace})
+
+
+@pytest.mark.usefixtures("as_kubectl")
+def test_the_program_of_the_readme_runs():
+    (program,) = snippets(ROOT / "README.md")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"default\n" in ran.stdout

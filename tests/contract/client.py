@@ -4,11 +4,12 @@ A test class derives from `ClientContract` and has these fixtures:
 
 * `client`: the implementation,
 * `namespace`: a fresh namespace,
-* `widgets`: a kind with the subresources status and scale (over `.spec.replicas`).
+* `widgets`: a kind with the subresources status and scale (over `.spec.replicas`),
+* `talker`: makes a running pod in a namespace that has printed some bytes; its name.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -17,8 +18,10 @@ import pytest
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, EventType, Propagation, WatchEvent
 from mpi_operator.kube.objects import is_newer
-from mpi_operator.kube.resources import CONFIG_MAPS, Manifest, Resource
+from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest, Resource
 from tests.support.waiting import until
+
+Talker = Callable[[str, bytes], Awaitable[str]]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 MINE = "mine=yes"  # clusters put ConfigMaps of their own into new namespaces
@@ -322,6 +325,42 @@ class ClientContract:
         except errors.NotFound:
             return True
         return False
+
+    async def test_without_a_grace_period_a_running_pod_is_gone_at_once(
+        self, client: Client, namespace: str, talker: Talker
+    ):
+        name = await talker(namespace, b"")
+        await client.delete(PODS, name, namespace, grace_period_seconds=0)
+        with pytest.raises(errors.NotFound):
+            await client.get(PODS, name, namespace)
+
+    async def test_a_deleted_pod_has_its_grace_period(
+        self, client: Client, namespace: str, talker: Talker
+    ):
+        name = await talker(namespace, b"")
+        await client.delete(PODS, name, namespace, grace_period_seconds=60)
+        going = await client.get(PODS, name, namespace)
+        assert going["metadata"]["deletionGracePeriodSeconds"] == 60
+
+    # --- logs
+
+    @pytest.mark.parametrize(
+        ("printed", "lines"),
+        [
+            pytest.param(b"one\ntwo\n", [b"one", b"two"], id="lines"),
+            pytest.param(b"one\n\ntwo", [b"one", b"", b"two"], id="an empty line, no end"),
+            pytest.param(b"", [], id="nothing"),
+        ],
+    )
+    async def test_a_log_comes_in_lines(
+        self, client: Client, namespace: str, talker: Talker, printed: bytes, lines: list[bytes]
+    ):
+        name = await talker(namespace, printed)
+        assert [line async for line in client.log(name, namespace)] == lines
+
+    async def test_the_log_of_a_missing_pod_is_not_found(self, client: Client, namespace: str):
+        with pytest.raises(errors.NotFound):
+            await anext(client.log("nobody", namespace))
 
     # --- list
 

@@ -94,7 +94,7 @@ class HttpClient:
         """The same client over the same connections, writing only while the fence allows it."""
         if self._timeouts.unacknowledged >= fence.grace:
             raise ValueError(
-                f"a write may arrive {self._timeouts.unacknowledged} s after it was sent, and others "
+                f"a write may arrive {self._timeouts.unacknowledged} s after it was sent, others "
                 f"may write after {fence.grace} s: make the lease longer or that time shorter"
             )
         fenced = copy.copy(self)

@@ -29,7 +29,7 @@ class Metrics:
         )
         self.request_seconds = Histogram(
             "rest_client_request_duration_seconds",
-            "From sending a request to the whole answer",
+            "From sending a request to the whole answer, of watches and logs to its beginning",
             ["verb", "resource"],
             buckets=_SECONDS,
             registry=registry,
@@ -40,6 +40,24 @@ class Metrics:
             ["verb", "resource", "reason"],
             registry=registry,
         )
+
+        # Looking a child up by its labels costs more than counting with it.
+        self._requests_by_code: dict[tuple[str, str, str], Counter] = {}
+        self._seconds_by_verb: dict[tuple[str, str], Histogram] = {}
+
+    def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
+        """Count one answer, or its absence."""
+        counter = self._requests_by_code.get((verb, resource, code))
+        if counter is None:
+            counter = self.requests.labels(verb, resource, code)
+            self._requests_by_code[verb, resource, code] = counter
+        counter.inc()
+        histogram = self._seconds_by_verb.get((verb, resource))
+        if histogram is None:
+            histogram = self._seconds_by_verb[verb, resource] = self.request_seconds.labels(
+                verb, resource
+            )
+        histogram.observe(seconds)
 
     def _count_watches(self, registry: CollectorRegistry) -> None:
         self.watch_restarts = Counter(

@@ -1,8 +1,8 @@
 """Which objects there are, where they live, and how to name one of them.
 
-A `Resource` is data (group, version, plural, kind), so the client has no code per kind. A `Ref`
-names one object. A `Manifest` is an object as Kubernetes writes it, a plain dict: kinds that are
-not ours stay dicts, because typed models lose the fields they do not know.
+A `Resource` is data (group, version, plural, kind), so the client has no code per kind. A
+`Manifest` is an object as Kubernetes writes it, a plain dict: kinds that are not ours stay dicts,
+because typed models lose the fields they do not know.
 """
 
 from dataclasses import dataclass
@@ -52,28 +52,6 @@ class Resource:
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
-
-
-@dataclass(frozen=True)
-class Ref:
-    """One object: what it is, where it is and what it is called."""
-
-    resource: Resource
-    name: str
-    namespace: str = ""
-
-    @property
-    def key(self) -> Key:
-        return Key(self.namespace, self.name)
-
-    def __str__(self) -> str:
-        return f"{self.resource} {self.key}"
-
-
-def key_of(manifest: Manifest) -> Key:
-    """The key of an object as Kubernetes writes it."""
-    metadata = manifest["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
 
 
 def _segment(name: str) -> str:

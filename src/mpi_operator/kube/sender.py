@@ -92,10 +92,8 @@ class Sender:
             code = str(error.code)
             raise
         finally:
-            self._metrics.requests.labels(request.verb, request.resource, code).inc()
-            self._metrics.request_seconds.labels(request.verb, request.resource).observe(
-                self._clock() - started
-            )
+            seconds = self._clock() - started
+            self._metrics.request(request.verb, request.resource, code, seconds)
         return result
 
     def _time_limit(self, request: Request, left: float) -> float:

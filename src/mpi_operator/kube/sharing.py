@@ -42,6 +42,10 @@ class Sharing:
         if kind is str:
             return self._known.setdefault(value, value) if len(value) <= _LONGEST else value
         if kind is tuple:
+            # The whole first: most often it is known, and its parts need no look.
+            known = self._known_equal(value)
+            if known is not None:
+                return known
             return self._once(tuple([self._shared(part) for part in value]))
         if kind is dict:
             return {self._once(key): self._shared(item) for key, item in value.items()}
@@ -49,8 +53,14 @@ class Sharing:
             self._share_fields(value)
         return value
 
+    def _known_equal(self, value: Any) -> Any:
+        try:
+            return self._known.get(value)
+        except TypeError:  # there is a dict or a list in it, so it has no hash
+            return None
+
     def _once(self, value: Any) -> Any:
         try:
             return self._known.setdefault(value, value)
-        except TypeError:  # there is a dict or a list in it, so it has no hash
+        except TypeError:
             return value

@@ -10,9 +10,9 @@ import math
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode
@@ -83,18 +83,20 @@ class Transport:
         self, request: Request, credential: Credential, timeout: float
     ) -> tuple[int, bytes]:
         """Code and body of a good answer; an ApiError for any other."""
-        if not request.is_read:
-            # The server has to stop as well: it may have the whole request, and a cut network then
-            # keeps our hanging up from it. Nobody may be surprised by a write that was given up.
-            request = replace(request, query={**request.query, "timeout": f"{timeout:.3f}s"})
         limits = aiohttp.ClientTimeout(
             total=timeout,
             sock_connect=self._timeouts.connect,
             # aiohttp rounds long ones up to a whole second, and a fence has none to spare.
             ceil_threshold=math.inf,
         )
-        async with self._exchange(request, credential, limits) as response:
-            return response.status, await response.read()
+        try:
+            async with self._open(request, credential, limits) as response:
+                body = await response.read()
+        except _FAILURES as error:
+            raise _sorted(error, request, self._config.server) from _safe(error)
+        if response.status >= 300:
+            raise errors.from_response(response.status, body, response.headers)
+        return response.status, body
 
     @asynccontextmanager
     async def stream(
@@ -107,28 +109,18 @@ class Transport:
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=self._timeouts.connect, sock_read=_finite(silence)
         )
-        async with self._exchange(request, credential, limits, _finite(opening)) as response:
-            yield response.status, response.content
-
-    @asynccontextmanager
-    async def _exchange(
-        self,
-        request: Request,
-        credential: Credential,
-        limits: aiohttp.ClientTimeout,
-        opening: float | None = None,
-    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        with _sorted_errors(request, self._config.server):
+        try:
             async with (
-                asyncio.timeout(opening) as beginning,
+                asyncio.timeout(_finite(opening)) as beginning,
                 self._open(request, credential, limits) as response,
             ):
-                beginning.reschedule(None)
                 if response.status >= 300:
-                    raise errors.from_response(
-                        response.status, await response.read(), response.headers
-                    )
-                yield response
+                    body = await response.read()
+                    raise errors.from_response(response.status, body, response.headers)
+                beginning.reschedule(None)
+                yield response.status, response.content
+        except _FAILURES as error:
+            raise _sorted(error, request, self._config.server) from _safe(error)
 
     def _open(
         self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
@@ -140,7 +132,7 @@ class Transport:
             headers.append(("Content-Type", request.content_type))
         return self._session.request(
             request.method,
-            self._url(request),
+            self._url(request, limits.total),
             data=_payload(request.body),
             headers=headers,
             ssl=self._context(credential.certificate),
@@ -151,9 +143,14 @@ class Transport:
             allow_redirects=False,
         )
 
-    def _url(self, request: Request) -> URL:
-        url = self._config.server + request.path
-        return URL(f"{url}?{urlencode(request.query)}" if request.query else url, encoded=True)
+    def _url(self, request: Request, seconds: float | None) -> URL:
+        query = urlencode(request.query)
+        if not request.is_read:
+            # The server has to stop as well: it may have the whole request, and a cut network then
+            # keeps our hanging up from it. Nobody may be surprised by a write that was given up.
+            query = f"{query}{'&' if query else ''}timeout={seconds:.3f}s"
+        url = f"{self._config.server}{request.path}"
+        return URL(f"{url}?{query}" if query else url, encoded=True)
 
     def _context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
         # aiohttp keeps connections by context, so a renewed certificate gets new connections.
@@ -210,27 +207,29 @@ def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
     return io.BytesIO(body) if body is not None and len(body) > _LARGE else body
 
 
-@contextmanager
-def _sorted_errors(request: Request, server: str) -> Iterator[None]:
-    """aiohttp's errors as ours."""
-    try:
-        yield
-    except aiohttp.ClientSSLError as error:
-        raise errors.Untrusted(_sentence(request.verb, server, error)) from error
-    except aiohttp.ClientHttpProxyError as error:
-        # The error itself quotes the proxy's address, which may hold a password.
-        message = f"{request.verb} {server}: the proxy answered {error.status} {error.message}"
-        raise errors.NotSent(message) from None
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-        raise errors.NotSent(_sentence(request.verb, server, error)) from error
-    except TimeoutError as error:
-        raise errors.DeadlineExceeded(
-            f"{request.verb} {server}{request.path}: no answer in time"
-        ) from error
-    except aiohttp.ClientError as error:
-        raise errors.ConnectionLost(
-            _sentence(request.verb, server + request.path, error)
-        ) from error
+_FAILURES = (aiohttp.ClientError, TimeoutError)
+
+
+def _sorted(error: Exception, request: Request, server: str) -> errors.KubeError:
+    """One of aiohttp's failures as one of ours."""
+    match error:
+        case aiohttp.ClientSSLError():
+            return errors.Untrusted(_sentence(request.verb, server, error))
+        case aiohttp.ClientHttpProxyError():
+            answer = f"the proxy answered {error.status} {error.message}"
+            return errors.NotSent(f"{request.verb} {server}: {answer}")
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return errors.NotSent(_sentence(request.verb, server, error))
+        case TimeoutError():
+            return errors.DeadlineExceeded(
+                f"{request.verb} {server}{request.path}: no answer in time"
+            )
+    return errors.ConnectionLost(_sentence(request.verb, server + request.path, error))
+
+
+def _safe(error: Exception) -> Exception | None:
+    """The cause to show; not of a proxy's refusal, which quotes an address with a password."""
+    return None if isinstance(error, aiohttp.ClientHttpProxyError) else error
 
 
 def _sentence(verb: str, where: str, error: Exception) -> str:

@@ -1,10 +1,16 @@
 """The HTTP client keeps the promises of every client, on a real API server."""
 
-import pytest
+import itertools
+from collections.abc import AsyncIterator
 
+import pytest
+from aiohttp import web
+
+from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import Resource
-from tests.contract.client import ClientContract
+from mpi_operator.kube.resources import PODS, Resource
+from tests.contract.client import ClientContract, Talker
+from tests.support.kubelet import kubelet, pod
 from tests.support.widgets import WIDGETS, install
 
 
@@ -13,3 +19,23 @@ class TestHttpClient(ClientContract):
     async def widgets(self, client: HttpClient) -> Resource:
         await install(client)
         return WIDGETS
+
+    @pytest.fixture
+    async def talker(
+        self, client: HttpClient, control_plane: ControlPlane
+    ) -> AsyncIterator[Talker]:
+        printed: dict[str, bytes] = {}
+        names = (f"talker-{number}" for number in itertools.count())
+
+        async def logs(request: web.Request) -> web.Response:
+            return web.Response(body=printed[request.match_info["pod"]])
+
+        async with kubelet(client, control_plane, logs) as node:
+
+            async def talk(namespace: str, text: bytes) -> str:
+                name = next(names)
+                printed[name] = text
+                await client.create(PODS, pod(name, namespace, nodeName=node))
+                return name
+
+            yield talk

@@ -1,33 +1,20 @@
 """What only the HTTP client can do, and what a real server says no to."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 
 from devcluster.control_plane import ControlPlane
-from devcluster.pki import Pki
 from mpi_operator.kube import config, discovery, errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import CONFIG_MAPS, NODES, PODS, SECRETS, Manifest, Resource
+from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Manifest, Resource
 from tests.contract.client import config_map
+from tests.support.kubelet import kubelet, pod
 from tests.support.waiting import until
 from tests.support.widgets import WIDGETS, install
 
-LogHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
-
-
-def pod(name: str, namespace: str, **spec: object) -> Manifest:
-    container = {"name": "main", "image": "example.com/none:1"}
-    return {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"containers": [container], "automountServiceAccountToken": False, **spec},
-    }
 
 
 # --- server-side apply
@@ -184,37 +171,3 @@ async def test_what_is_asked_of_a_log_reaches_the_node(
         "tailLines": "3",
         "timestamps": "true",
     }
-
-
-async def test_the_log_of_a_missing_pod_is_not_found(client: HttpClient, namespace: str):
-    with pytest.raises(errors.NotFound):
-        await anext(client.log("nobody", namespace))
-
-
-@asynccontextmanager
-async def kubelet(
-    client: HttpClient, control_plane: ControlPlane, logs: LogHandler
-) -> AsyncIterator[str]:
-    """A node that does nothing but hand out logs; its name."""
-    application = web.Application()
-    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
-    runner = web.AppRunner(application, shutdown_timeout=1)
-    await runner.setup()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    serving = Pki(control_plane.directory / "pki").pair("serving")
-    context.load_cert_chain(serving.certificate, serving.key)
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    _, port = runner.addresses[0][:2]
-    created = await client.create(NODES, {"metadata": {"generateName": "kubelet-"}})
-    node = created["metadata"]["name"]
-    status = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-    }
-    await client.patch(NODES, node, {"status": status}, subresource="status")
-    try:
-        yield node
-    finally:
-        await client.delete(NODES, node)
-        await runner.cleanup()

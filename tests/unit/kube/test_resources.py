@@ -7,9 +7,7 @@ from mpi_operator.kube.resources import (
     NODES,
     PODS,
     Key,
-    Ref,
     Resource,
-    key_of,
 )
 
 
@@ -82,7 +80,6 @@ def test_one_object_of_a_namespaced_kind_needs_a_namespace(namespace):
 def test_kinds_and_objects_read_well():
     assert [str(PODS), str(LEASES)] == ["pods", "leases.coordination.k8s.io"]
     assert [str(Key("a", "x")), str(Key("", "x"))] == ["a/x", "x"]
-    assert str(Ref(JOBS, "x", "a")) == "jobs.batch a/x"
 
 
 @pytest.mark.parametrize(
@@ -90,19 +87,3 @@ def test_kinds_and_objects_read_well():
 )
 def test_the_api_version_of_a_kind(group, api_version):
     assert Resource(group, "v1", "things", "Thing").api_version == api_version
-
-
-@pytest.mark.parametrize(
-    ("metadata", "key"),
-    [
-        pytest.param({"name": "x", "namespace": "a"}, Key("a", "x"), id="in a namespace"),
-        pytest.param({"name": "x"}, Key("", "x"), id="cluster-wide"),
-    ],
-)
-def test_the_key_of_a_manifest(metadata, key):
-    assert key_of({"metadata": metadata}) == key
-
-
-def test_a_reference_knows_its_key():
-    assert Ref(PODS, "x", "a").key == Key("a", "x")
-    assert Ref(NODES, "x").key == Key("", "x")
