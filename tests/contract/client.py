@@ -494,7 +494,11 @@ class ClientContract:
         start = await client.list(CONFIG_MAPS, namespace)
         async with asyncio.timeout(20):
             events = client.watch(
-                CONFIG_MAPS, namespace, resource_version=start.resource_version, timeout=1
+                CONFIG_MAPS,
+                namespace,
+                resource_version=start.resource_version,
+                label_selector=MINE,
+                timeout=1,
             )
             kinds = {event.type async for event in events}
         assert kinds <= {EventType.BOOKMARK}
