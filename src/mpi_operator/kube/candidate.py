@@ -75,10 +75,13 @@ class Candidate:
     async def release(self) -> None:
         """Take our name out of the Lease, so that the next one need not wait.
 
-        Only while the lease is surely ours. After a loss it must run out: what we sent before may
-        still be on its way, and nobody may write until it has arrived or got lost.
+        Only while the lease is surely ours. After a loss, or a write that was given up, it must run
+        out: what we sent may still be on its way, and nobody may write until it is there or lost.
         """
         if not self._has_claimed or (self._tenure.has_begun and not self._tenure.is_valid):
+            return
+        if self._tenure.is_doubtful:
+            logger.info("Lease left to run out: a write may still land", extra=self._facts())
             return
         self._tenure.end("the lease was released")
         try:

@@ -51,8 +51,9 @@ def new_identity() -> str:
 class Elector:
     """A candidate in a thread of its own. Also the fence of the clients that write.
 
-    Leave its context only after everything that writes has stopped and knows what became of its
-    writes: leaving releases the lease. Where that cannot be, `abandon` it first.
+    Leave its context only after everything that writes has stopped: leaving releases the lease.
+    Where that cannot be, `abandon` it first. Soon after a write that a fenced client gave up it is
+    not released but runs out.
     """
 
     def __init__(
@@ -86,6 +87,10 @@ class Elector:
     def remaining(self) -> float:
         """Seconds for which this process may write; NotLeader when it may not."""
         return self._tenure.remaining()
+
+    def doubt(self) -> None:
+        """A write of ours may still land: do not release the lease before it has, or is lost."""
+        self._tenure.doubt(self.grace)
 
     def check(self) -> None:
         """NotLeader unless this process may write now."""

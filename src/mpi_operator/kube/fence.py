@@ -14,3 +14,7 @@ class Fence(Protocol):
     def remaining(self) -> float:
         """Seconds for which writing stays allowed; NotLeader when that time is over."""
         ...
+
+    def doubt(self) -> None:
+        """A write was given up and may still land: for `grace` seconds let nobody else in early."""
+        ...

@@ -90,11 +90,21 @@ class Sender:
             code = str(status)
         except errors.ApiError as error:
             code = str(error.code)
+            self._doubt(request, isinstance(error, errors.ServerError))
+            raise
+        except errors.NotSent:
+            raise
+        except BaseException:  # a cancellation too: the request may be on its way
+            self._doubt(request, True)
             raise
         finally:
             seconds = self._clock() - started
             self._metrics.request(request.verb, request.resource, code, seconds)
         return result
+
+    def _doubt(self, request: Request, may_still_land: bool) -> None:
+        if self._fence is not None and may_still_land and not request.is_read:
+            self._fence.doubt()
 
     def _time_limit(self, request: Request, left: float) -> float:
         if left <= 0:  # credentials took all the time; a limit of 0 would be none

@@ -23,6 +23,7 @@ class Tenure:
     def __init__(self, clock: Callable[[], float] = steady_clock) -> None:
         self._clock = clock
         self._until = float("-inf")
+        self._doubtful_until = float("-inf")
         self.why_over = ""
 
     def remaining(self) -> float:
@@ -47,6 +48,14 @@ class Tenure:
     def end(self, why: str) -> None:
         """Never again. The first reason stays."""
         self.why_over = self.why_over or why
+
+    def doubt(self, seconds: float) -> None:
+        """For that long a write that was given up may still land."""
+        self._doubtful_until = self._clock() + seconds
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self._clock() < self._doubtful_until
 
     @property
     def has_begun(self) -> bool:

@@ -32,8 +32,13 @@ class Reign:
 
     grace = 10.0
 
+    doubts = 0
+
     def remaining(self) -> float:
         return REIGN_SECONDS
+
+    def doubt(self) -> None:
+        self.doubts += 1
 
 
 async def test_a_write_held_up_in_the_server_is_not_stored_after_the_reign(
@@ -54,12 +59,13 @@ async def test_a_write_held_up_in_the_server_is_not_stored_after_the_reign(
         webhook(fragile, fragile_client, slowly),
         behind_a_relay(fragile) as (client, relay),
     ):
-        leader = client.fenced_by(Reign())
+        leader = client.fenced_by(reign := Reign())
         writing = asyncio.create_task(leader.create(CONFIG_MAPS, config_map("late", "default")))
         await asked.wait()
         relay.silence()
         with pytest.raises(errors.DeadlineExceeded):
             await writing
+        assert reign.doubts == 1
         await answered.wait()
         for _ in range(20):
             await asyncio.sleep(0.1)

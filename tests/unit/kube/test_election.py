@@ -366,6 +366,24 @@ async def test_after_a_loss_the_lease_must_run_out():
 
 
 @in_virtual_time
+@pytest.mark.parametrize(
+    ("seconds", "holder"),
+    [
+        pytest.param(3, "us", id="it may still land"),
+        pytest.param(11, "", id="it has landed by now, or never will"),
+    ],
+)
+async def test_after_a_write_that_was_given_up_the_lease_is_not_released_too_early(seconds, holder):
+    store = LeaseStore()
+    us = Contender(store)
+    async with us.reigning():
+        us.tenure.doubt(10)
+        await asyncio.sleep(seconds)
+        await us.candidate.release()
+    assert store.holder == holder
+
+
+@in_virtual_time
 async def test_a_candidate_that_claimed_nothing_releases_nothing():
     us = Contender(LeaseStore(held_lease()))
     us.line.break_down(Fault.LOSE_ANSWERS)

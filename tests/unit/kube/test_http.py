@@ -179,6 +179,9 @@ class Over:
     def remaining(self):
         raise errors.NotLeader("over")
 
+    def doubt(self):
+        raise AssertionError("nothing was sent")
+
 
 @WRITES
 async def test_a_fenced_client_reads_and_does_not_write(write):

@@ -77,12 +77,15 @@ class Lease:
     """A fence that lasts until a moment."""
 
     def __init__(self, until):
-        self.until = until
+        self.until, self.doubts = until, 0
 
     def remaining(self):
         if now() >= self.until:
             raise errors.NotLeader("over")
         return self.until - now()
+
+    def doubt(self):
+        self.doubts += 1
 
 
 def make_sender(credentials=None, fence=None, registry=None, slots=64):
@@ -239,6 +242,33 @@ async def test_reads_pass_the_fence():
     wire = Wire("done")
     await make_sender(fence=Lease(0)).send(READ, wire)
     assert wire.limits == [15]
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "doubts"),
+    [
+        pytest.param(WRITE, errors.ConnectionLost("cut"), 1, id="a write that got lost"),
+        pytest.param(WRITE, errors.DeadlineExceeded("late"), 1, id="a write given up"),
+        pytest.param(WRITE, api_error(504), 1, id="a write that the server gave up"),
+        pytest.param(WRITE, api_error(409), 0, id="a write that was refused"),
+        pytest.param(WRITE, errors.Untrusted("who?"), 0, id="a write that never left"),
+        pytest.param(READ, api_error(404), 0, id="a read"),
+    ],
+)
+async def test_the_fence_hears_of_writes_that_may_still_land(request_, answer, doubts):
+    fence = Lease(30)
+    with pytest.raises(type(answer)):
+        await make_sender(fence=fence).send(request_, Wire(answer))
+    assert fence.doubts == doubts
+
+
+async def test_the_fence_hears_of_a_write_that_was_cancelled():
+    fence = Lease(30)
+    writing = asyncio.ensure_future(make_sender(fence=fence).send(WRITE, Wire("done", takes=5)))
+    await asyncio.sleep(1)
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert fence.doubts == 1
 
 
 async def test_a_fence_is_put_on_a_copy():
