@@ -28,7 +28,8 @@ test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seco
 	$(PYTEST) tests/unit
 
 .PHONY: test-api
-test-api: setup binaries ## the tests on a real etcd and kube-apiserver (minutes)
+test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)
+	$(BIN)/python -m devcluster build
 	$(PYTEST) tests/api
 
 .PHONY: check
@@ -82,4 +83,4 @@ cluster-status: setup ## what runs of it
 
 .PHONY: clean
 clean: ## remove what these commands made inside the checkout
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks dist
+	rm -rf $(VENV) $(VENV).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks dist

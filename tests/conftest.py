@@ -1,6 +1,7 @@
 """What all tests share: the last line of a run says what was skipped, and why."""
 
 import asyncio
+import os
 from collections import Counter
 
 import pytest
@@ -17,15 +18,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "tests/api" in item.path.as_posix())
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where nothing may be skipped, a missing tool must not look like success."""
+    if os.environ.get("MPI_OPERATOR_FORBID_SKIPS") == "yes" and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Skips are easy to overlook in a long run: these lines come last."""
+    reasons = Counter(map(_reason, _skipped(config)))
+    print(f"{reasons.total()} tests were skipped")
+    for reason, count in reasons.most_common():
+        print(f"  {count} x {reason}")
+
+
+def _skipped(config: pytest.Config) -> list[pytest.TestReport]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if isinstance(reporter, pytest.TerminalReporter):
-        reasons = Counter(_reason(report) for report in reporter.stats.get("skipped", []))
-        reporter.write_line(f"{reasons.total()} tests were skipped", bold=True)
-        for reason, count in reasons.most_common():
-            reporter.write_line(f"  {count} x {reason}", yellow=True)
+    return reporter.stats.get("skipped", []) if reporter else []
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -66,6 +66,8 @@ def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
 def kubeconfig(request: pytest.FixtureRequest) -> Path | None:
     """How to reach the API server as somebody who may do everything; None means as kubectl does."""
     if USE_MINE:
+        if not os.environ.get("KUBECONFIG"):
+            pytest.exit("MPI_OPERATOR_TEST_CLUSTER=yes: say with KUBECONFIG which cluster", 2)
         return None
     shared: ControlPlane = request.getfixturevalue("control_plane")
     return shared.kubeconfig()

@@ -16,7 +16,8 @@ from tests.support.widgets import WIDGETS, install
 
 class TestHttpClient(ClientContract):
     @pytest.fixture
-    async def widgets(self, client: HttpClient) -> Resource:
+    async def widgets(self, client: HttpClient, control_plane: ControlPlane) -> Resource:
+        assert control_plane.directory.exists(), "kinds are for clusters of ours, not the user's"
         await install(client)
         return WIDGETS
 

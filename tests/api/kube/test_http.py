@@ -114,8 +114,10 @@ async def test_the_server_tells_its_version_and_groups(client: HttpClient):
     assert {"v1", "batch/v1", "coordination.k8s.io/v1"} <= set(await discovery.api_versions(client))
 
 
+@pytest.mark.usefixtures("control_plane")  # not on the user's: a new kind would stay there
 async def test_a_served_kind_is_described(client: HttpClient):
     await install(client)
+    await until(lambda: discovery.serves(client, WIDGETS))  # later than the kind itself
     (served,) = await discovery.served(client, WIDGETS.api_version)
     assert served.resource == WIDGETS
     assert served.short_names == ("wd",)
