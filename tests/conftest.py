@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections import Counter
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 def pytest_configure() -> None:
     # Else pytest-asyncio makes a loop on Python 3.11 that nobody closes, and warnings are errors.
     asyncio.set_event_loop(None)
+    # A run in the background, or under nohup, was told to ignore these, and so would be what it
+    # starts. Tests send them to see what comes of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(trylast=True)
