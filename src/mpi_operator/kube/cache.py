@@ -55,7 +55,6 @@ class Cache(Generic[T]):
         self.version = ""  # everything up to here is in the store; "" when a census is needed
         self._furthest = ""
         self._resource = resource
-        self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
         self._sharing = Sharing()
         self._handlers: list[Handler[T]] = []
@@ -100,7 +99,7 @@ class Cache(Generic[T]):
         Handlers are told when it does. The object has to be one that the watch will tell of.
         """
         try:
-            new = self._sharing.share(msgspec.convert(manifest, self._kind))
+            new = self._sharing.share(self._decode(_encode(manifest)))
         except errors.MALFORMED:
             return  # it will come with the watch, and be left out there
         known = self.store.get(new.metadata.key)
@@ -189,6 +188,7 @@ class _Anything(msgspec.Struct):
 
 
 _decode_anything = msgspec.json.Decoder(_Anything).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def _identity(raw: msgspec.Raw) -> Metadata:

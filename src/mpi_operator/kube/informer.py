@@ -87,6 +87,10 @@ class Informer(Generic[T]):
         """Wait until everything has been read once, or once more after `refresh`."""
         await self._synced.wait()
 
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
     async def refresh(self) -> None:
         """Read everything again, now, and wait until the store reflects it."""
         self._synced.clear()
