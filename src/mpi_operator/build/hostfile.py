@@ -1,0 +1,47 @@
+"""Where ranks run: a list for mpirun, and a script for launchers that follow a changing one.
+
+The hostfile has every host that the spec asks for. The script has those that run: an elastic
+launcher, such as horovodrun, calls it again and again.
+"""
+
+import re
+from collections.abc import Iterable
+
+from mpi_operator.api import MPIJob, names
+
+from .implementations import host_line
+from .settings import Settings
+
+# A host name is at most 63 characters up to its first dot.
+_PRINTED_HOST = re.compile(r"echo +([-a-z0-9]{1,63})([.:]\S*)?")
+
+
+def hostfile(job: MPIJob, settings: Settings) -> str:
+    """One line per host of the job, the launcher first if it works too."""
+    return _lines(host_line(job, host) for host in names.hosts(job, settings.cluster_domain))
+
+
+def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> str:
+    """A script that prints the hosts that run, with their slots."""
+    launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
+    workers = [names.worker(job, ordinal) for ordinal in sorted(set(running))]
+    hosts = (names.host(job, pod, settings.cluster_domain) for pod in (*launchers, *workers))
+    slots = job.spec.slots_per_worker
+    return _lines(["#!/bin/sh", *(f"echo {host}:{slots}" for host in hosts)])
+
+
+def discovered(job: MPIJob, script: str) -> frozenset[int]:
+    """The workers that a script lists, whoever wrote it; upstream leaves out the slots."""
+    pods = map(_printed_pod, script.splitlines())
+    indexes = (names.worker_index(job, pod) for pod in pods)
+    return frozenset(index for index in indexes if index is not None)
+
+
+def _printed_pod(line: str) -> str:
+    """The pod whose host a line prints; empty if it does something else."""
+    printed = _PRINTED_HOST.fullmatch(line.strip())
+    return printed[1] if printed else ""
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
