@@ -31,6 +31,7 @@ class Reason(StrEnum):
     """Why a condition is as it is. A failed launcher brings reasons of its own."""
 
     CREATED = "MPIJobCreated"
+    STARTING = "MPIJobStarting"
     RUNNING = "MPIJobRunning"
     SUSPENDED = "MPIJobSuspended"
     RESUMED = "MPIJobResumed"

@@ -341,3 +341,9 @@ def manifest(job: MPIJob) -> Manifest:
     Fields that have their default are left out.
     """
     return {"apiVersion": API_VERSION, "kind": KIND, **msgspec.json.decode(_encode(job))}
+
+
+def status_manifest(status: MPIJobStatus) -> Manifest:
+    """A status as Kubernetes writes it."""
+    decoded: Manifest = msgspec.json.decode(_encode(status))
+    return decoded

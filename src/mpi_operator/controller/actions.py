@@ -1,0 +1,86 @@
+"""What a plan can consist of. Data: `execute` does it, tests and logs read it."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mpi_operator.api import names
+from mpi_operator.api.types import MPIJob
+from mpi_operator.kube.objects import Object
+from mpi_operator.kube.resources import JOBS, SECRETS, Key, Manifest, Resource
+
+from .news import News
+
+
+@dataclass(frozen=True)
+class Create:
+    """Store a new object."""
+
+    resource: Resource
+    manifest: Manifest
+    news: tuple[News, ...] = ()  # to be told when it is done
+
+    @property
+    def key(self) -> Key:
+        metadata = self.manifest["metadata"]
+        return Key(metadata["namespace"], metadata["name"])
+
+
+@dataclass(frozen=True)
+class CreateKeys:
+    """Make a key pair and store it, unless the job has one. Keys are random: not for plans."""
+
+    job: MPIJob
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Merge something into an object, if it is still that very one."""
+
+    resource: Resource
+    key: Key
+    uid: str
+    patch: Manifest
+    news: tuple[News, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Let a suspended launcher start, with the scheduling directives of today."""
+
+    key: Key
+    uid: str
+    job: MPIJob
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Remove an object, if it is still that very one."""
+
+    resource: Resource
+    key: Key
+    uid: str
+    by_force: bool = False
+
+
+Action: TypeAlias = Create | CreateKeys | Patch | Resume | Delete
+
+
+def patch(
+    resource: Resource, known: Object, change: Manifest, news: tuple[News, ...] = ()
+) -> Patch:
+    return Patch(resource, known.metadata.key, known.metadata.uid, change, news)
+
+
+def delete(resource: Resource, known: Object, *, by_force: bool = False) -> Delete:
+    return Delete(resource, known.metadata.key, known.metadata.uid, by_force)
+
+
+def target(action: Action) -> tuple[Resource, Key]:
+    """The object that an action is about."""
+    match action:
+        case CreateKeys():
+            return SECRETS, Key(action.job.metadata.namespace, names.ssh_secret(action.job))
+        case Resume():
+            return JOBS, action.key
+        case Create() | Patch() | Delete():
+            return action.resource, action.key

@@ -1,0 +1,69 @@
+"""What a change of status is worth telling: events, and what is counted. Pure."""
+
+from collections.abc import Iterator
+
+from mpi_operator.api import conditions
+from mpi_operator.api.types import Condition, ConditionType, MPIJobStatus
+
+from .news import News, normal, warning
+from .trouble import Reason, Trouble
+
+
+def became_true(old: MPIJobStatus, new: MPIJobStatus, kind: ConditionType) -> bool:
+    return conditions.is_true(new.conditions, kind) and not conditions.is_true(old.conditions, kind)
+
+
+def announcements(old: MPIJobStatus, new: MPIJobStatus, problem: Trouble | None) -> Iterator[News]:
+    """An event for each condition that has changed, in the order of a job's life."""
+    for kind in ConditionType:
+        before = conditions.condition(old.conditions, kind)
+        after = conditions.condition(new.conditions, kind)
+        if after is None or _is_same(before, after):
+            continue
+        if kind is ConditionType.RUNNING:
+            yield from _about_running(before, after, problem)
+        elif kind is ConditionType.FAILED:
+            yield warning(after.reason, after.message)
+        elif after.is_true or kind is ConditionType.SUSPENDED:
+            yield normal(after.reason, after.message)
+
+
+def _about_running(
+    before: Condition | None, after: Condition, problem: Trouble | None
+) -> Iterator[News]:
+    """That it runs, and what is in its way. That it stopped is told by another condition."""
+    if after.is_true and not (before and before.is_true):
+        yield normal(after.reason, after.message)
+    if problem is not None and (after.is_true or after.reason == problem.reason):
+        yield warning(problem.reason, _sentence(problem))
+
+
+def _sentence(problem: Trouble) -> str:
+    if problem.reason == Reason.INVALID_JOB:
+        return f"Found validation errors: {problem.message}"
+    return problem.message
+
+
+def _is_same(before: Condition | None, after: Condition) -> bool:
+    return before is not None and (before.status, before.reason, before.message) == (
+        after.status,
+        after.reason,
+        after.message,
+    )
+
+
+def has_only_counts_changed(old: MPIJobStatus, new: MPIJobStatus) -> bool:
+    """Whether a status differs only in how many pods run: no hurry to write that."""
+    return bool(old.conditions) and (
+        old.conditions,
+        old.start_time,
+        old.completion_time,
+        old.observed_generation,
+        old.selector,
+    ) == (
+        new.conditions,
+        new.start_time,
+        new.completion_time,
+        new.observed_generation,
+        new.selector,
+    )

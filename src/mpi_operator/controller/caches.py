@@ -1,0 +1,190 @@
+"""What is known of the cluster: one cache per kind of object and watched namespace.
+
+Watches are narrowed on the server to what carries our label. Secrets are not watched at all.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from mpi_operator.api import labels
+from mpi_operator.build import pod_group
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.cache import Change
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.informer import Informer
+from mpi_operator.kube.metrics import Metrics
+from mpi_operator.kube.objects import Object
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    SERVICES,
+    Key,
+    Manifest,
+    Resource,
+)
+
+from .kinds import (
+    MPI_JOBS,
+    PRIORITY_CLASSES,
+    LauncherJob,
+    Pod,
+    PriorityClass,
+    StoredConfigMap,
+    StoredJob,
+    StoredPodGroup,
+    StoredService,
+)
+
+T = TypeVar("T", bound=Object)
+
+_OURS = labels.as_selector({labels.OPERATOR_NAME: labels.OPERATOR})
+_BY_JOB = "job"
+
+
+class Cached(Generic[T]):
+    """The objects of one kind, in all namespaces that are watched."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        kind: type[T],
+        namespaces: Iterable[str],
+        metrics: Metrics,
+        *,
+        label_selector: str = "",
+    ) -> None:
+        self.resource = resource
+        self._informers = {
+            namespace: Informer(
+                client,
+                resource,
+                kind,
+                namespace=namespace,
+                label_selector=label_selector,
+                indexes={_BY_JOB: _job_of},
+                metrics=metrics,
+            )
+            for namespace in namespaces
+        }
+
+    def get(self, key: Key) -> T | None:
+        informer = self._informer(key.namespace)
+        return informer.store.get(key) if informer else None
+
+    def of_job(self, job: Key) -> list[T]:
+        """The objects whose labels say that they belong to a job of this name."""
+        informer = self._informer(job.namespace)
+        return informer.store.where(_BY_JOB, str(job)) if informer else []
+
+    def wrote(self, manifest: Manifest) -> None:
+        """Lay the server's answer to a write of ours over what is known."""
+        if informer := self._informer(manifest["metadata"].get("namespace", "")):
+            informer.wrote(manifest)
+
+    def on_change(self, handler: Callable[[Change[T]], None]) -> None:
+        for informer in self._informers.values():
+            informer.on_change(handler)
+
+    def __iter__(self) -> Iterator[T]:
+        for informer in self._informers.values():
+            yield from informer.store
+
+    @property
+    def informers(self) -> Sequence[Informer[T]]:
+        return tuple(self._informers.values())
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        return tuple(self._informers)
+
+    def _informer(self, namespace: str) -> Informer[T] | None:
+        return self._informers.get(namespace) or self._informers.get("")
+
+
+def _job_of(known: Object) -> list[str]:
+    key = job_key(known)
+    return [str(key)] if key else []
+
+
+def job_key(known: Object) -> Key | None:
+    """The job that an object belongs to, as its labels say."""
+    name = known.metadata.labels.get(labels.JOB_NAME)
+    return Key(known.metadata.namespace, name) if name else None
+
+
+class Caches:
+    """Everything that deciding about jobs looks at."""
+
+    def __init__(
+        self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: Metrics
+    ) -> None:
+        def ours(resource: Resource, kind: type[T]) -> Cached[T]:
+            return Cached(client, resource, kind, namespaces, metrics, label_selector=_OURS)
+
+        self.jobs = Cached(client, MPI_JOBS, StoredJob, namespaces, metrics)
+        self.pods = ours(PODS, Pod)
+        self.launchers = ours(JOBS, LauncherJob)
+        self.services = ours(SERVICES, StoredService)
+        self.config_maps = ours(CONFIG_MAPS, StoredConfigMap)
+        self.pod_groups: Cached[StoredPodGroup] | None = None
+        self.priority_classes: Cached[PriorityClass] | None = None
+        if settings.gang_scheduler:
+            self.pod_groups = ours(pod_group.resource(settings), StoredPodGroup)
+            self.priority_classes = Cached(client, PRIORITY_CLASSES, PriorityClass, ("",), metrics)
+
+    def __iter__(self) -> Iterator[Cached[Any]]:
+        yield self.jobs
+        yield from self.children
+        if self.priority_classes:
+            yield self.priority_classes
+
+    @property
+    def children(self) -> Iterator[Cached[Any]]:
+        """The caches of what jobs are made of."""
+        yield self.pods
+        yield self.launchers
+        yield self.services
+        yield self.config_maps
+        if self.pod_groups:
+            yield self.pod_groups
+
+    def wrote(self, resource: Resource, manifest: Manifest) -> None:
+        """Lay the server's answer to a write of ours over what is known."""
+        for cached in self:
+            if cached.resource == resource:
+                cached.wrote(manifest)
+
+    async def follow(self) -> None:
+        """Keep everything up to date until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers():
+                group.create_task(informer.run())
+
+    async def synced(self) -> None:
+        """Wait until everything has been read once."""
+        for informer in self._informers():
+            await informer.synced()
+
+    @property
+    def is_synced(self) -> bool:
+        return all(informer.is_synced for informer in self._informers())
+
+    async def refresh(self) -> None:
+        """Read everything again and wait for it."""
+        await asyncio.gather(*(informer.refresh() for informer in self._informers()))
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why caches are behind."""
+        return [
+            f"{informer.resource}: {informer.trouble}"
+            for informer in self._informers()
+            if informer.trouble
+        ]
+
+    def _informers(self) -> Iterator[Informer[Any]]:
+        for cached in self:
+            yield from cached.informers

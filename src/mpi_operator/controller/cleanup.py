@@ -1,0 +1,63 @@
+"""What is left of a job when it has finished. Its end is on record by then."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mpi_operator.api import annotations
+from mpi_operator.api.types import CleanPodPolicy
+from mpi_operator.build import pod_group
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.resources import JOBS, PODS, Key
+
+from . import pods
+from .actions import Action, Delete, delete
+from .kinds import MPI_JOBS, Pod
+from .launcher import stopping_actions
+from .observed import Observed
+
+
+def cleanup_actions(seen: Observed, settings: Settings, now: datetime) -> Iterator[Action]:
+    """Delete what the policies say, by owner: pods of a formerly larger size go too."""
+    yield from stopping_actions(seen)
+    for pod in seen.worker_pods:
+        if _is_cleaned(pod, seen.job.spec.run_policy.clean_pod_policy):
+            yield delete(PODS, pod)
+    yield from pod_group_deletion(seen, settings)
+    wait = time_to_live(seen, now)
+    if wait is not None and wait <= timedelta(0):
+        yield from _expiry(seen)
+
+
+def pod_group_deletion(seen: Observed, settings: Settings) -> Iterator[Action]:
+    """Nobody waits for the group any more."""
+    if settings.gang_scheduler and seen.pod_group is not None:
+        yield delete(pod_group.resource(settings), seen.pod_group)
+
+
+def time_to_live(seen: Observed, now: datetime) -> timedelta | None:
+    """How long what `ttlSecondsAfterFinished` is about is still kept; None where for ever."""
+    ttl, completed = (
+        seen.job.spec.run_policy.ttl_seconds_after_finished,
+        seen.job.status.completion_time,
+    )
+    if ttl is None or completed is None or (seen.launcher is None and not _goes_itself(seen)):
+        return None
+    return completed + timedelta(seconds=ttl) - now
+
+
+def _expiry(seen: Observed) -> Iterator[Action]:
+    if _goes_itself(seen):
+        metadata = seen.job.metadata
+        yield Delete(MPI_JOBS, Key(metadata.namespace, metadata.name), metadata.uid)
+    elif seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
+        yield delete(JOBS, seen.launcher)
+
+
+def _goes_itself(seen: Observed) -> bool:
+    return annotations.is_on(seen.job.metadata.annotations, annotations.TTL_DELETES_JOB)
+
+
+def _is_cleaned(pod: Pod, policy: CleanPodPolicy) -> bool:
+    if policy is CleanPodPolicy.NONE or pods.is_terminating(pod):
+        return False
+    return policy is CleanPodPolicy.ALL or not pods.has_ended(pod)

@@ -1,0 +1,134 @@
+"""The parts put together: caches, queue, reconciler, events. It does not know what cluster it has.
+
+caches ──► queue ──► reconciler ──► writer
+"""
+
+from collections.abc import Sequence
+
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.cache import Change
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.events import EventRecorder
+from mpi_operator.kube.metrics import Metrics
+from mpi_operator.kube.objects import Object
+from mpi_operator.kube.resources import Key, Resource
+from mpi_operator.kube.workers import work
+from mpi_operator.kube.workqueue import WorkQueue
+
+from .caches import Caches, job_key
+from .execute import Executor
+from .fair_slots import FairSlots
+from .kinds import Pod, StoredJob
+from .memory import Memories
+from .observe import Observer
+from .publish import Publisher
+from .reconciler import Reconciler
+from .series import Series
+
+# A look at a job costs more the more pods it has, and they all change at the same time: with a
+# thousand of them a look every half second is enough, with two it comes at once.
+_PATIENCE_PER_POD = 0.0005
+_LONGEST_PATIENCE = 0.5
+
+
+class Controller:
+    """Looks after the jobs of some namespaces, or of all of them."""
+
+    def __init__(
+        self,
+        reader: Client,
+        writer: Client,
+        settings: Settings,
+        *,
+        namespaces: Sequence[str] = ("",),
+        concurrency: int = 16,
+        write_slots: int = 48,
+        metrics: Metrics | None = None,
+        series: Series | None = None,
+    ) -> None:
+        metrics, series = metrics or Metrics(), series or Series()
+        self._concurrency = concurrency
+        self._caches = Caches(reader, namespaces, settings, metrics)
+        self._memories = Memories()
+        self._queue: WorkQueue[Key] = WorkQueue("mpijobs", metrics=metrics)
+        self._events = EventRecorder(writer, "mpi-job-controller", metrics=metrics)
+        self._reconciler = Reconciler(
+            Observer(self._caches, self._memories),
+            Executor(writer, self._caches, settings, self._memories, FairSlots(write_slots)),
+            Publisher(writer, self._caches, self._memories, self._events, series),
+            self._memories,
+            settings,
+            series,
+        )
+        self._caches.jobs.on_change(self._job_changed)
+        self._caches.pods.on_change(self._pod_changed)
+        for cached in self._caches.children:
+            if cached is not self._caches.pods:
+                cached.on_change(self._child_changed)
+
+    async def follow(self) -> None:
+        """Keep the caches up to date until cancelled."""
+        await self._caches.follow()
+
+    async def synced(self) -> None:
+        """Wait until every cache has been read once."""
+        await self._caches.synced()
+
+    async def refresh(self) -> None:
+        """Read everything again: what somebody else wrote until we were let to must be known."""
+        await self._caches.refresh()
+
+    async def lead(self) -> None:
+        """Look at every job, and then at what changes, until `stop` is called."""
+        async with self._events:
+            for job in self._caches.jobs:
+                self._queue.add(job.metadata.key)
+            await work(self._queue, self._reconciler.reconcile, self._concurrency)
+
+    def stop(self) -> None:
+        """Take no more jobs; `lead` ends when what is under way has ended."""
+        self._queue.close()
+
+    @property
+    def is_synced(self) -> bool:
+        return self._caches.is_synced
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why caches are behind, one sentence each."""
+        return self._caches.troubles
+
+    def resources(self) -> list[tuple[Resource, str]]:
+        """What is watched, and where."""
+        return [
+            (cached.resource, namespace)
+            for cached in self._caches
+            for namespace in cached.namespaces
+        ]
+
+    def _job_changed(self, change: Change[StoredJob]) -> None:
+        known = change.new or change.old
+        if known is None:
+            return
+        key = known.metadata.key
+        memory = self._memories.find(key)
+        is_echo = (
+            memory is not None
+            and change.new is not None
+            and change.new.metadata.resource_version == memory.version
+        )
+        if not is_echo:
+            self._queue.add(key)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        known = change.new or change.old
+        key = job_key(known) if known else None
+        if key is not None:
+            siblings = len(self._caches.pods.of_job(key))
+            self._queue.add_after(key, min(_PATIENCE_PER_POD * siblings, _LONGEST_PATIENCE))
+
+    def _child_changed(self, change: Change[Object]) -> None:
+        known = change.new or change.old
+        key = job_key(known) if known else None
+        if key is not None:
+            self._queue.add(key)

@@ -1,0 +1,275 @@
+"""Doing what a plan says.
+
+What the server refuses is not an error here but a part of the outcome, for the status has to tell
+it. Anything else that goes wrong ends the plan, and the queue tries again.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from mpi_operator.api import labels, names
+from mpi_operator.api.types import MPIJob
+from mpi_operator.build import launcher_job
+from mpi_operator.build.settings import Settings
+from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
+from mpi_operator.kube import errors
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
+
+from . import trouble
+from .actions import Action, Create, CreateKeys, Delete, Patch, Resume, target
+from .caches import Caches
+from .fair_slots import FairSlots
+from .memory import Memories, Memory
+from .news import News
+from .observed import Taken
+from .ssh_keys import new_key_pair
+from .trouble import Trouble
+
+# So many writes of one stage at first, and one more at a time for each that went well: what is
+# refused once is mostly refused a thousand times.
+_FIRST = 8
+_REFUSALS = (
+    errors.Invalid,
+    errors.BadRequest,
+    errors.Forbidden,
+    errors.TooLarge,
+    errors.MethodNotAllowed,
+)
+
+
+@dataclass
+class Outcome:
+    """What came of a plan."""
+
+    troubles: list[Trouble] = field(default_factory=list)
+    refused: set[tuple[Resource, Key]] = field(default_factory=set)  # what the troubles are about
+    news: list[News] = field(default_factory=list)
+    error: Exception | None = None  # what the queue should try again
+    is_stale: bool = False  # the world was not as observed: look at it again
+
+    def refuse(self, action: Action, why: Trouble) -> None:
+        self.troubles.append(why)
+        self.refused.add(target(action))
+
+    @property
+    def is_good(self) -> bool:
+        return not self.troubles and self.error is None and not self.is_stale
+
+
+class Executor:
+    """Writes to the cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        settings: Settings,
+        memories: Memories,
+        slots: FairSlots,
+        *,
+        make_keys: Callable[[], KeyPair] = new_key_pair,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._settings = settings
+        self._slots = slots
+        self._make_keys = make_keys
+        self._clock = clock
+        self._memories = memories
+
+    async def execute(self, job: MPIJob, stages: Sequence[Sequence[Action]]) -> Outcome:
+        """Do the stages one after the other, up to the first that does not succeed."""
+        outcome = Outcome()
+        for stage in stages:
+            await _Stage(self, job, stage, outcome).run()
+            if not outcome.is_good:
+                break
+        return outcome
+
+    async def do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
+        """Do one thing; what became of it goes into the outcome."""
+        key = Key(job.metadata.namespace, job.metadata.name)
+        try:
+            async with self._slots.slot(key):
+                await self._do(job, action, outcome)
+        except _REFUSALS as error:
+            why = trouble.refusal(error, _describe(action), is_template=_has_template(action))
+            outcome.refuse(action, why)
+        except errors.NotFound as error:
+            if isinstance(action, Create | CreateKeys):  # no such kind, or no such namespace
+                outcome.refuse(action, trouble.refusal(error, _describe(action)))
+            else:
+                outcome.is_stale = True
+        except errors.Conflict:
+            outcome.is_stale = True
+        except errors.KubeError as error:
+            outcome.error = error
+
+    async def _do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
+        match action:
+            case Create():
+                await self._create(job, action, outcome)
+            case CreateKeys():
+                await self._create_keys(job, action, outcome)
+            case Patch():
+                await self._patch(action)
+                outcome.news.extend(action.news)
+            case Resume():
+                await self._resume(action)
+            case Delete():
+                await self._delete(action, self._memories.of(job))
+
+    async def _create(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
+        try:
+            stored = await self._client.create(action.resource, action.manifest)
+        except errors.AlreadyExists:
+            await self._meet(job, action, outcome)
+        else:
+            self._caches.wrote(action.resource, stored)
+            outcome.news.extend(action.news)
+
+    async def _meet(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
+        """Deal with an object that we did not know of: ours after all, or somebody else's."""
+        stored = await self._client.get(action.resource, action.key.name, action.key.namespace)
+        if not _is_controlled_by(stored, job):
+            outcome.refuse(action, _taken(action))
+            return
+        if _lacks_labels(stored, action.manifest):
+            stored = await self._adopt(action.resource, stored, action.manifest)
+        self._caches.wrote(action.resource, stored)
+        outcome.is_stale = True
+
+    async def _adopt(self, resource: Resource, stored: Manifest, wanted: Manifest) -> Manifest:
+        """Label what the operator before us made, or we would never hear of it."""
+        metadata = stored["metadata"]
+        change: Manifest = {
+            "metadata": {"uid": metadata["uid"], "labels": wanted["metadata"]["labels"]}
+        }
+        if resource == JOBS:
+            # Kubernetes would delete it when it has finished, maybe before we have looked.
+            change["spec"] = {"ttlSecondsAfterFinished": None}
+        return await self._client.patch(resource, metadata["name"], change, metadata["namespace"])
+
+    async def _create_keys(self, job: MPIJob, action: CreateKeys, outcome: Outcome) -> None:
+        try:
+            await self._client.create(SECRETS, ssh_secret(job, self._make_keys()))
+        except errors.AlreadyExists:
+            name, namespace = names.ssh_secret(job), job.metadata.namespace
+            if not _is_controlled_by(await self._client.get(SECRETS, name, namespace), job):
+                outcome.refuse(action, _taken(action))
+                return
+        self._memories.of(job).keys_checked = self._clock()
+
+    async def _patch(self, action: Patch) -> None:
+        change = {
+            **action.patch,
+            "metadata": {**action.patch.get("metadata", {}), "uid": action.uid},
+        }
+        stored = await self._client.patch(
+            action.resource, action.key.name, change, action.key.namespace
+        )
+        self._caches.wrote(action.resource, stored)
+
+    async def _resume(self, action: Resume) -> None:
+        """Let a launcher start. Merging would keep the node selector of its last queue."""
+        stored = await self._client.get(JOBS, action.key.name, action.key.namespace)
+        if stored["metadata"]["uid"] != action.uid:
+            raise errors.Conflict(errors.Status(message="the launcher is another one by now"))
+        if stored.get("status", {}).get("startTime"):
+            # Before Kubernetes 1.36 the pod template is frozen for as long as this is set.
+            status = {k: v for k, v in stored["status"].items() if k != "startTime"}
+            stored = await self._client.replace(
+                JOBS, {**stored, "status": status}, subresource="status"
+            )
+        resumed = launcher_job.resumed(stored, action.job, self._settings)
+        self._caches.wrote(JOBS, await self._client.replace(JOBS, resumed))
+
+    async def _delete(self, action: Delete, memory: Memory) -> None:
+        if action in memory.deleted:
+            return  # the watch has not told of it yet
+        # Not found: it is gone. A conflict: another one has its name by now.
+        with suppress(errors.NotFound, errors.Conflict):
+            await self._client.delete(
+                action.resource,
+                action.key.name,
+                action.key.namespace,
+                uid=action.uid,
+                grace_period_seconds=0 if action.by_force else None,
+            )
+        memory.deleted.add(action)
+
+
+class _Stage:
+    """The actions of a stage, as many at a time as go well."""
+
+    def __init__(
+        self, executor: Executor, job: MPIJob, actions: Sequence[Action], outcome: Outcome
+    ) -> None:
+        self._executor = executor
+        self._job = job
+        self._remaining: Iterator[Action] = iter(actions)
+        self._count = len(actions)
+        self._outcome = outcome
+        self._hands = 0
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as self._group:
+            for _ in range(min(_FIRST, self._count)):
+                self._add_hand()
+
+    def _add_hand(self) -> None:
+        self._hands += 1
+        self._group.create_task(self._work())
+
+    async def _work(self) -> None:
+        for action in self._remaining:
+            await self._executor.do(self._job, action, self._outcome)
+            if self._outcome.troubles or self._outcome.error:
+                return
+            if self._hands < self._count:
+                self._add_hand()
+
+
+def _describe(action: Action) -> str:
+    """What was refused, for a sentence that goes on with the server's words."""
+    match action:
+        case Create():
+            return f"{action.resource.kind} {action.key.name} was not created"
+        case CreateKeys():
+            return f"Secret {names.ssh_secret(action.job)} was not created"
+        case Patch():
+            return f"{action.resource.kind} {action.key.name} was not changed"
+        case Resume():
+            return f"Job {action.key.name} was not resumed"
+        case Delete():
+            return f"{action.resource.kind} {action.key.name} was not deleted"
+
+
+def _taken(action: Action) -> Trouble:
+    resource, key = target(action)
+    return Trouble(trouble.Reason.NAME_TAKEN, str(Taken(resource.kind, key.name)))
+
+
+def _has_template(action: Action) -> bool:
+    """Whether what is wrong with this can only be what the job says about its pods."""
+    return isinstance(action, Create) and action.resource in (PODS, JOBS)
+
+
+def _is_controlled_by(stored: Manifest, job: MPIJob) -> bool:
+    owners = stored["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") and owner["uid"] == job.metadata.uid for owner in owners)
+
+
+def _lacks_labels(stored: Manifest, wanted: Manifest) -> bool:
+    given = stored["metadata"].get("labels") or {}
+    needed = (labels.OPERATOR_NAME, labels.JOB_NAME, labels.JOB_ROLE)
+    return any(
+        given.get(name) != wanted["metadata"]["labels"][name]
+        for name in needed
+        if name in wanted["metadata"]["labels"]
+    )

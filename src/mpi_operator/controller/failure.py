@@ -1,0 +1,28 @@
+"""Why a launcher failed, as far as Kubernetes still knows it."""
+
+from mpi_operator.api.conditions import Reason
+
+from . import pods
+from .kinds import JobCondition, Pod
+from .news import shortened
+from .observed import Observed
+
+_BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+
+
+def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
+    """A reason and a message: what the Job says, and what the pod that failed last says."""
+    metadata = seen.job.metadata
+    reason = failed.reason or Reason.FAILED
+    message = failed.message or f"MPIJob {metadata.namespace}/{metadata.name} has failed"
+    last = _last_failed(seen)
+    if last is not None and reason == _BACKOFF_LIMIT_EXCEEDED:
+        reason = "/".join(filter(None, (reason, last.status.reason)))
+        message = ": ".join(filter(None, (message, last.status.message)))
+    words = (pods.last_words(last) if last else "") or seen.last_words
+    return reason, shortened(f"{message}: {words}" if words else message)
+
+
+def _last_failed(seen: Observed) -> Pod | None:
+    failed = [pod for pod in seen.launcher_pods if pod.status.phase == "Failed"]
+    return max(failed, key=lambda pod: pod.metadata.creation_timestamp, default=None)

@@ -1,0 +1,109 @@
+"""What pods need before there are any: the Service, the ConfigMap, the keys, the PodGroup."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from mpi_operator.api import names
+from mpi_operator.build import config_map, pod_group, service
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
+
+from . import pods, replacement
+from .actions import Action, Create, CreateKeys, patch
+from .news import News
+from .observed import Observed
+from .replacement import Counts
+
+# A pod that is not started for so long may lack the Secret; nodes tell that in events only.
+_SUSPICIOUS = timedelta(minutes=1)
+_LOOK_AT_KEYS_AGAIN = timedelta(minutes=5)
+
+
+def service_actions(seen: Observed) -> Iterator[Action]:
+    """Create the Service, or set right what of it is ours."""
+    wanted = service.service(seen.job)
+    if seen.service is None:
+        if not seen.is_taken("Service", names.service(seen.job)):
+            yield Create(SERVICES, wanted)
+    elif service.service_differs(seen.service.builtins, seen.job):
+        spec = wanted["spec"]
+        selector = changes(seen.service.spec.selector, spec["selector"])
+        yield patch(SERVICES, seen.service, {"spec": {**spec, "selector": selector}})
+
+
+def config_map_actions(
+    seen: Observed,
+    settings: Settings,
+    hosts: Iterable[int],
+    counts: Counts,
+    news: tuple[News, ...] = (),
+) -> Iterator[Action]:
+    """Create the ConfigMap, or write it if anything in it is not as it should be."""
+    notes = replacement.as_annotation(counts)
+    wanted = config_map.config_map(seen.job, hosts, settings, notes)
+    stored = seen.config_map
+    known = replacement.stored_counts(stored)
+    if stored is None:
+        if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
+            yield Create(CONFIG_MAPS, wanted, news)
+    elif stored.data != wanted["data"] or counts != known:
+        change = {
+            "metadata": {"annotations": changes(replacement.as_annotation(known), notes)},
+            "data": changes(stored.data, wanted["data"]),
+        }
+        yield patch(CONFIG_MAPS, stored, change, news)
+
+
+def key_actions(seen: Observed, now: datetime) -> Iterator[Action]:
+    """Make keys before the first pods, and look after them when pods do not start.
+
+    The Secret is not watched, so where there are pods it is taken to be there.
+    """
+    if _may_lack_keys(seen, now):
+        yield CreateKeys(seen.job)
+
+
+def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
+    """Create the PodGroup, or keep it as the job wants it."""
+    if not settings.gang_scheduler:
+        return
+    resource = pod_group.resource(settings)
+    # A group that counts a launcher which waits for the group would wait for ever.
+    with_launcher = not seen.launcher_waits or seen.launcher_is_under_way
+    wanted = pod_group.pod_group(seen.job, settings, seen.priorities, with_launcher=with_launcher)
+    if seen.pod_group is None:
+        if not seen.is_taken("PodGroup", names.pod_group(seen.job)):
+            yield Create(resource, wanted)
+    elif pod_group.needs_update(seen.pod_group.spec, wanted):
+        yield patch(
+            resource, seen.pod_group, {"spec": _corrected(seen.pod_group.spec, wanted["spec"])}
+        )
+
+
+def _corrected(stored: Manifest, wanted: Manifest) -> Manifest:
+    """A merge patch that sets our fields of a PodGroup and leaves the scheduler's own."""
+    ours = {name: value for name, value in stored.items() if name in pod_group.FIELDS}
+    change = changes(ours, wanted)
+    if isinstance(stored.get("minResources"), dict) and isinstance(
+        wanted.get("minResources"), dict
+    ):
+        change["minResources"] = changes(stored["minResources"], wanted["minResources"])
+    return change
+
+
+def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:
+    """A merge patch that leaves what is wanted and nothing else."""
+    gone = {name: None for name in stored if name not in wanted}
+    return gone | {name: value for name, value in wanted.items() if stored.get(name) != value}
+
+
+def _may_lack_keys(seen: Observed, now: datetime) -> bool:
+    everybody = (*seen.worker_pods, *seen.launcher_pods)
+    if seen.launcher is None and not everybody:
+        return seen.keys_checked is None
+    is_slow = any(
+        pods.is_being_started(pod) and pods.age(pod, now) > _SUSPICIOUS for pod in everybody
+    )
+    checked = seen.keys_checked
+    return is_slow and (checked is None or now - checked > _LOOK_AT_KEYS_AGAIN)

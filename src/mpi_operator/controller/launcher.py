@@ -1,0 +1,51 @@
+"""When the launcher is created, started and stopped."""
+
+from collections.abc import Iterator
+
+from mpi_operator.build import launcher_job
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.resources import JOBS
+
+from .actions import Action, Create, Resume, patch
+from .news import News, warning
+from .observed import Observed
+
+
+def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
+    """Let the launcher start, as soon as it may."""
+    if seen.launcher_waits and not seen.are_workers_ready:
+        return
+    launcher = seen.launcher
+    if launcher is None:
+        yield _creation(seen, settings, suspend=False)
+    elif launcher.spec.suspend and launcher.status.active == 0:
+        # While pods of the last run are ending, Kubernetes refuses to change their template.
+        yield Resume(launcher.metadata.key, launcher.metadata.uid, seen.job)
+
+
+def suspending_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
+    """Stop the launcher, or create it stopped."""
+    if seen.launcher is None:
+        yield _creation(seen, settings, suspend=True)
+    else:
+        yield from stopping_actions(seen)
+
+
+def stopping_actions(seen: Observed) -> Iterator[Action]:
+    """Stop the launcher's pods and keep its Job."""
+    launcher = seen.launcher
+    if launcher is not None and not launcher.spec.suspend and not launcher.is_done:
+        yield patch(JOBS, launcher, {"spec": {"suspend": True}})
+
+
+def _creation(seen: Observed, settings: Settings, *, suspend: bool) -> Create:
+    manifest = launcher_job.launcher_job(seen.job, settings, suspend=suspend)
+    return Create(JOBS, manifest, _news(seen))
+
+
+def _news(seen: Observed) -> tuple[News, ...]:
+    template = seen.job.spec.launcher.template.get("spec") or {}
+    if not template.get("restartPolicy"):
+        return ()
+    message = "Restart policy in pod template overridden by restart policy in replica spec"
+    return (warning("SetPodTemplateRestartPolicy", message),)

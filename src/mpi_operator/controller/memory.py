@@ -1,0 +1,66 @@
+"""What this process remembers about a job between two looks.
+
+Nothing here is needed for correctness, for any of it may be lost at any time: it saves requests,
+writes and repeated words.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mpi_operator.api.types import MPIJob
+from mpi_operator.kube.resources import Key, Resource
+
+from .actions import Delete
+from .observed import HostChange
+from .trouble import Trouble
+
+
+@dataclass
+class Memory:
+    """About one job."""
+
+    uid: str
+    keys_checked: datetime | None = None  # when its Secret was last seen to be there
+    last_words: str = ""  # of its launcher
+    hosts: frozenset[int] = frozenset()  # that ran when host_change was noted
+    host_change: HostChange | None = None
+    deleted: set[Delete] = field(default_factory=set)  # what the watch may not have told of yet
+    refusal: "Refusal | None" = None
+    version: str = ""  # the resourceVersion of our last write of its status
+    written: datetime | None = None  # when that was
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the server did not take, and until when it is not asked again."""
+
+    troubles: tuple[Trouble, ...]
+    targets: frozenset[tuple[Resource, Key]]
+    times: int
+    until: datetime
+    generation: int  # another spec may be taken
+
+
+class Memories:
+    """About every job that there is."""
+
+    def __init__(self) -> None:
+        self._memories: dict[Key, Memory] = {}
+
+    def of(self, job: MPIJob) -> Memory:
+        """The memory of a job; one that only has the same name is another one."""
+        key, uid = Key(job.metadata.namespace, job.metadata.name), job.metadata.uid
+        memory = self._memories.get(key)
+        if memory is None or memory.uid != uid:
+            memory = self._memories[key] = Memory(uid)
+        return memory
+
+    def find(self, key: Key) -> Memory | None:
+        return self._memories.get(key)
+
+    def forget(self, key: Key) -> None:
+        self._memories.pop(key, None)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(tuple(self._memories))

@@ -1,0 +1,149 @@
+"""From caches to what is known about one job. Reads only, and never waits.
+
+Besides the caches it knows what this process remembers: when hosts began to come and go, and what
+a launcher said last. Losing that costs time, never correctness.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from mpi_operator.api import labels, names
+from mpi_operator.api.complaints import InvalidJob
+from mpi_operator.api.reading import read_job, salvaged_job
+from mpi_operator.api.types import Manager, MPIJob
+from mpi_operator.kube.objects import Object
+from mpi_operator.kube.resources import Key, Manifest
+
+from . import pods
+from .caches import Cached, Caches
+from .kinds import LauncherJob, Pod
+from .memory import Memories, Memory
+from .observed import HostChange, Observed, Taken
+
+T = TypeVar("T", bound=Object)
+
+
+class Observer:
+    """Looks at jobs."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        memories: Memories,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._caches = caches
+        self._memories = memories
+        self._clock = clock
+
+    def observe(self, key: Key) -> Observed | None:
+        """What is known about a job; None where there is none that is ours to look after."""
+        stored = self._caches.jobs.get(key)
+        if stored is None or stored.metadata.deletion_timestamp:
+            return None
+        manifest = stored.manifest()
+        if _is_managed_by_others(manifest):
+            return None
+        try:
+            return self.around(read_job(manifest))
+        except InvalidJob as invalid:
+            return self.around(salvaged_job(manifest), str(invalid))
+
+    def around(self, job: MPIJob, complaints: str = "") -> Observed:
+        """What is known about what a job is made of."""
+        memory = self._memories.of(job)
+        launcher = self._owned(self._caches.launchers, job, names.launcher(job))
+        everybody = self._caches.pods.of_job(Key(job.metadata.namespace, job.metadata.name))
+        launcher_pods = tuple(_launcher_pods(everybody, launcher))
+        seen = Observed(
+            job=job,
+            complaints=complaints,
+            launcher=launcher,
+            launcher_pods=launcher_pods,
+            worker_pods=tuple(_worker_pods(everybody, job)),
+            service=self._owned(self._caches.services, job, names.service(job)),
+            config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
+            pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
+            taken=tuple(self._taken(job, everybody)),
+            priorities=self._priorities(),
+            keys_checked=memory.keys_checked,
+            last_words=_noted_words(memory, launcher_pods),
+        )
+        return replace(seen, host_change=_noted_change(memory, seen, self._clock()))
+
+    def _owned(self, cached: Cached[T] | None, job: MPIJob, name: str) -> T | None:
+        found = cached.get(Key(job.metadata.namespace, name)) if cached else None
+        return found if found is not None and _is_controlled_by(found, job) else None
+
+    def _taken(self, job: MPIJob, everybody: list[Pod]) -> Iterator[Taken]:
+        """Names that others have, as far as caches know: they hold only what has our label."""
+        for cached, name in (
+            (self._caches.services, names.service(job)),
+            (self._caches.config_maps, names.config_map(job)),
+            (self._caches.launchers, names.launcher(job)),
+            (self._caches.pod_groups, names.pod_group(job)),
+        ):
+            found = cached.get(Key(job.metadata.namespace, name)) if cached else None
+            if cached and found is not None and not _is_controlled_by(found, job):
+                yield Taken(cached.resource.kind, name)
+        for pod in everybody:
+            index = names.worker_index(job, pod.metadata.name)
+            is_needed = index is not None and index < job.spec.worker_count
+            if is_needed and not _is_controlled_by(pod, job):
+                yield Taken("Pod", pod.metadata.name)
+
+    def _priorities(self) -> dict[str, int]:
+        classes = self._caches.priority_classes
+        return {each.metadata.name: each.value for each in classes} if classes else {}
+
+
+def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
+    """What the launcher said last. With a Job that gives up, its pod goes before we look."""
+    oldest_first = sorted(launcher_pods, key=lambda pod: pod.metadata.creation_timestamp)
+    for pod in oldest_first:
+        memory.last_words = pods.last_words(pod) or memory.last_words
+    return memory.last_words
+
+
+def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange | None:
+    """Since when, and until when last, hosts came and went that are not on record."""
+    running = seen.running_hosts
+    if running == seen.listed_hosts:
+        memory.host_change = None
+    elif memory.host_change is None:
+        memory.host_change = HostChange(now, now)
+    elif memory.hosts != running:
+        memory.host_change = HostChange(memory.host_change.first, now)
+    memory.hosts = running
+    return memory.host_change
+
+
+def _launcher_pods(everybody: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:
+    uid = launcher.metadata.uid if launcher else None
+    for pod in everybody:
+        owner = pod.metadata.controller
+        if owner is not None and owner.uid == uid:
+            yield pod
+
+
+def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
+    for pod in everybody:
+        if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and _is_controlled_by(
+            pod, job
+        ):
+            yield pod
+
+
+def _is_controlled_by(found: Object, job: MPIJob) -> bool:
+    owner = found.metadata.controller
+    return owner is not None and owner.uid == job.metadata.uid
+
+
+def _is_managed_by_others(manifest: Manifest) -> bool:
+    """Asked before anything else: what is wrong with such a job is not ours to tell."""
+    spec = manifest["spec"]
+    policy = spec.get("runPolicy") if isinstance(spec, dict) else None
+    manager = policy.get("managedBy") if isinstance(policy, dict) else None
+    return bool(manager) and manager != Manager.MPI_OPERATOR

@@ -1,0 +1,116 @@
+"""What is known about one job at one moment, and the questions that policies ask of it.
+
+Only objects that the job controls are in here. Who else has a name that the job needs is in
+`taken`: nobody touches those.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from mpi_operator.api import conditions, names
+from mpi_operator.api.types import LauncherCreationPolicy, MPIJob
+from mpi_operator.build import hostfile
+
+from . import pods
+from .kinds import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A name that the job needs and somebody else has."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return (
+            f'Resource "{self.name}" of Kind "{self.kind}" already exists and is not managed by '
+            "MPIJob"
+        )
+
+
+@dataclass(frozen=True)
+class HostChange:
+    """Since when the running hosts are not those that the ConfigMap lists."""
+
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A job and what there is of it."""
+
+    job: MPIJob
+    complaints: str = ""  # why it cannot run, where it is not valid
+    launcher: LauncherJob | None = None
+    launcher_pods: tuple[Pod, ...] = ()
+    worker_pods: tuple[Pod, ...] = ()
+    service: StoredService | None = None
+    config_map: StoredConfigMap | None = None
+    pod_group: StoredPodGroup | None = None
+    taken: tuple[Taken, ...] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)  # of PriorityClasses
+    # What the process remembers between two looks. Losing it costs time, never correctness.
+    keys_checked: datetime | None = None  # when the Secret was last seen to be there
+    host_change: HostChange | None = None
+    last_words: str = ""  # of the launcher, in case its pod is gone
+
+    @property
+    def is_finished(self) -> bool:
+        return conditions.is_finished(self.job.status.conditions)
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.job.spec.run_policy.suspend
+
+    @property
+    def launcher_is_under_way(self) -> bool:
+        """Whether the launcher has been let loose: what happens to the job is up to it then."""
+        return self.launcher is not None and not self.launcher.spec.suspend
+
+    @property
+    def launcher_waits(self) -> bool:
+        """Whether the launcher comes only after the workers."""
+        policy = self.job.spec.launcher_creation_policy
+        return policy is LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
+
+    @cached_property
+    def workers(self) -> Mapping[int, Pod]:
+        """The pods that are one of the workers that the job should have, by number."""
+        numbered = (
+            (names.worker_index(self.job, pod.metadata.name), pod) for pod in self.worker_pods
+        )
+        count = self.job.spec.worker_count
+        return {index: pod for index, pod in numbered if index is not None and index < count}
+
+    @cached_property
+    def surplus_workers(self) -> tuple[Pod, ...]:
+        """Worker pods that the job should not have (any more)."""
+        wanted = {pod.metadata.uid for pod in self.workers.values()}
+        return tuple(pod for pod in self.worker_pods if pod.metadata.uid not in wanted)
+
+    @cached_property
+    def running_hosts(self) -> frozenset[int]:
+        """The workers that ranks can be started on."""
+        return frozenset(index for index, pod in self.workers.items() if pods.is_running(pod))
+
+    @cached_property
+    def listed_hosts(self) -> frozenset[int]:
+        """The workers that the stored script tells launchers about."""
+        data = self.config_map.data if self.config_map else {}
+        return hostfile.discovered(self.job, data.get("discover_hosts.sh", ""))
+
+    @property
+    def are_workers_running(self) -> bool:
+        return len(self.running_hosts) == self.job.spec.worker_count
+
+    @property
+    def are_workers_ready(self) -> bool:
+        ready = sum(pods.is_ready(pod) for pod in self.workers.values())
+        return ready == self.job.spec.worker_count
+
+    def is_taken(self, kind: str, name: str) -> bool:
+        return Taken(kind, name) in self.taken

@@ -1,0 +1,110 @@
+"""What to do about a job: from what is known to an ordered list of actions. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.resources import PODS
+
+from . import cleanup, foundations, launcher, pods, replacement, trouble, worker_set
+from .actions import Action, delete
+from .hosts import hosts_to_list
+from .observed import Observed
+from .pod_troubles import pod_troubles, time_to_tell
+from .trouble import Trouble
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages, one after the other; the actions of a stage together.
+
+    A stage begins when the one before it has been done without a refusal.
+    """
+
+    stages: tuple[tuple[Action, ...], ...] = ()
+    troubles: tuple[Trouble, ...] = ()  # what keeps the job from going on
+    look_again: timedelta | None = None
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return tuple(action for stage in self.stages for action in stage)
+
+
+def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
+    """What brings a job closer to what it should be."""
+    if seen.is_finished:
+        actions = cleanup.cleanup_actions(seen, settings, now)
+        return _plan([actions], look_again=cleanup.time_to_live(seen, now))
+    if seen.complaints:
+        return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
+    if seen.launcher is not None and seen.launcher.is_done:
+        return Plan()  # nothing is touched before its end is on record
+    if seen.is_suspended:
+        return _suspended(seen, settings, now)
+    return _running(seen, settings, now)
+
+
+def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
+    """The pods go. What they need is kept, and made if the job begins suspended."""
+    prepared = [
+        *foundations.service_actions(seen),
+        # The list goes before the hosts, which otherwise would seem to have vanished.
+        *foundations.config_map_actions(seen, settings, hosts=(), counts={}),
+        *foundations.key_actions(seen, now),
+    ]
+    stopped = [] if seen.taken else launcher.suspending_actions(seen, settings)
+    removed = [
+        *(delete(PODS, pod) for pod in seen.worker_pods if not pods.is_terminating(pod)),
+        *cleanup.pod_group_deletion(seen, settings),
+    ]
+    return _plan([prepared, stopped, removed], troubles=_taken_troubles(seen))
+
+
+def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
+    replaced = replacement.replacements(seen, now)
+    hosts, unsettled = hosts_to_list(seen, now)
+    prepared = [
+        *foundations.service_actions(seen),
+        *foundations.config_map_actions(seen, settings, hosts, replaced.counts, replaced.news),
+        *foundations.key_actions(seen, now),
+        *foundations.pod_group_actions(seen, settings),
+    ]
+    removed = worker_set.deletions(seen, replaced, now)
+    # Where a name is taken the job cannot be complete, and half a job only holds resources.
+    blocked = bool(seen.taken)
+    workers = [] if blocked else worker_set.creations(seen, replaced, settings, now)
+    started = [] if blocked else launcher.starting_actions(seen, settings)
+    return _plan(
+        [prepared, removed, workers, started],
+        troubles=[
+            *_taken_troubles(seen),
+            *replaced.given_up.values(),
+            *worker_set.lost_troubles(seen, now),
+            *pod_troubles(seen, now),
+        ],
+        look_again=_earliest(
+            unsettled,
+            worker_set.time_to_loss(seen, now),
+            time_to_tell(seen, now),
+            *(when - now for when in replaced.not_before.values() if when > now),
+        ),
+    )
+
+
+def _taken_troubles(seen: Observed) -> list[Trouble]:
+    return [Trouble(trouble.Reason.NAME_TAKEN, str(taken)) for taken in seen.taken]
+
+
+def _plan(
+    stages: Iterable[Iterable[Action]],
+    *,
+    troubles: Iterable[Trouble] = (),
+    look_again: timedelta | None = None,
+) -> Plan:
+    filled = (tuple(stage) for stage in stages)
+    return Plan(tuple(stage for stage in filled if stage), tuple(troubles), look_again)
+
+
+def _earliest(*waits: timedelta | None) -> timedelta | None:
+    return min((wait for wait in waits if wait is not None), default=None)

@@ -1,0 +1,47 @@
+"""Why pods of a job do not come to run: told when it has lasted for a while, role by role."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from . import pods
+from .kinds import Pod
+from .observed import Observed
+from .trouble import Trouble
+
+# Much of what pods complain about in their first seconds passes by itself.
+_PATIENCE = timedelta(seconds=10)
+
+
+def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
+    """One trouble for each reason, with the pod that stands for the others."""
+    yield from _of_role("launcher pods", seen.launcher_pods, now)
+    yield from _of_role("workers", tuple(seen.workers.values()), now)
+
+
+def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
+    """In how long a complaint that is too fresh now would be told."""
+    young = (
+        _PATIENCE - pods.age(pod, now)
+        for pod in (*seen.launcher_pods, *seen.workers.values())
+        if pods.complaint(pod) and pods.age(pod, now) < _PATIENCE
+    )
+    return min(young, default=None)
+
+
+def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Trouble]:
+    affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for pod in everybody:
+        complaint = pods.complaint(pod)
+        if complaint and not pods.is_terminating(pod) and pods.age(pod, now) >= _PATIENCE:
+            reason, message = complaint
+            affected[reason].append((pod.metadata.name, message))
+    for reason, complaints in affected.items():
+        yield Trouble(reason, _sentence(role, complaints, len(everybody)))
+
+
+def _sentence(role: str, complaints: Iterable[tuple[str, str]], total: int) -> str:
+    (name, message), *others = sorted(complaints)
+    if not others:
+        return f"{name}: {message}"
+    return f"{len(others) + 1} of {total} {role}, such as {name}: {message}"

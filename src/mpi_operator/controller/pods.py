@@ -1,0 +1,129 @@
+"""Questions about one pod."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mpi_operator.kube.objects import ContainerStatus, Terminated
+
+from .kinds import Pod, moment
+
+_LAST_LINES = 10
+# Reasons to wait that a person has to do something about, by what we call them. Kubernetes has
+# several for the same thing and changes between them, which would make news of nothing.
+_WAITING = {
+    "ErrImagePull": "ImagePullFailed",
+    "ImagePullBackOff": "ImagePullFailed",
+    "ErrImageNeverPull": "ImagePullFailed",
+    "InvalidImageName": "ImagePullFailed",
+    "CreateContainerConfigError": "ContainerConfigError",
+    "CreateContainerError": "ContainerConfigError",
+    "RunContainerError": "ContainerConfigError",
+    "CrashLoopBackOff": "CrashLoop",
+}
+_STARTING = ("ContainerCreating", "PodInitializing")
+
+
+def is_terminating(pod: Pod) -> bool:
+    return bool(pod.metadata.deletion_timestamp)
+
+
+def is_running(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and not is_terminating(pod)
+
+
+def is_failed(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and not is_terminating(pod)
+
+
+def has_ended(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_ready(pod: Pod) -> bool:
+    return is_running(pod) and _condition(pod, "Ready") == "True"
+
+
+def is_evicted(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+
+
+def age(pod: Pod, now: datetime) -> timedelta:
+    created = moment(pod.metadata.creation_timestamp)
+    return now - created if created else timedelta(0)
+
+
+def overdue(pod: Pod, now: datetime) -> timedelta:
+    """For how long a pod should have been gone. Its deletionTimestamp includes its grace period."""
+    due = moment(pod.metadata.deletion_timestamp)
+    return now - due if due else timedelta(0)
+
+
+def is_being_started(pod: Pod) -> bool:
+    """Whether a node has taken the pod, and no container runs yet, and nobody says why."""
+    waiting = (status.state.waiting for status in pod.status.container_statuses)
+    return pod.status.phase == "Pending" and any(
+        state is not None and state.reason in _STARTING for state in waiting
+    )
+
+
+def complaint(pod: Pod) -> tuple[str, str] | None:
+    """Why a pod does not come to run: a reason and a sentence."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+            return "Unschedulable", condition.message
+    for status in _containers(pod):
+        waiting = status.state.waiting
+        if waiting and waiting.reason in _WAITING:
+            return _WAITING[waiting.reason], _about_waiting(status)
+    return None
+
+
+def how_it_ended(pod: Pod) -> str:
+    """Why a pod failed: what Kubernetes says, the exit code, and the last lines it printed."""
+    facts = [fact for fact in (pod.status.reason, pod.status.message) if fact]
+    for name, ended in _terminations(pod):
+        facts.append(_about_termination(name, ended))
+    return ": ".join(facts) or "nothing is known about why"
+
+
+def last_words(pod: Pod) -> str:
+    """What the container that failed last left behind."""
+    words = [ended.message.strip() for _, ended in _terminations(pod) if ended.message.strip()]
+    return _last_lines(words[-1]) if words else ""
+
+
+def _about_waiting(status: ContainerStatus) -> str:
+    # Of the back-off messages only the cause is worth telling: the pod's name and uid are in them.
+    last = status.last_state.terminated
+    if last is not None:
+        return _about_termination(status.name, last)
+    waiting = status.state.waiting
+    return f"container {status.name}: {waiting.message or waiting.reason}" if waiting else ""
+
+
+def _about_termination(name: str, ended: Terminated) -> str:
+    by = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+    reason = f" ({ended.reason})" if ended.reason not in ("", "Error") else ""
+    lines = _last_lines(ended.message)
+    said = f": {lines}" if lines else ""
+    return f"container {name} ended with {by}{reason}{said}"
+
+
+def _terminations(pod: Pod) -> Iterator[tuple[str, Terminated]]:
+    for status in _containers(pod):
+        ended = status.state.terminated or status.last_state.terminated
+        if ended is not None and (ended.exit_code or ended.signal):
+            yield status.name, ended
+
+
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return (*pod.status.init_container_statuses, *pod.status.container_statuses)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
+
+
+def _condition(pod: Pod, kind: str) -> str:
+    found = (each.status for each in pod.status.conditions if each.type == kind)
+    return next(found, "")

@@ -1,0 +1,116 @@
+"""The status on record, and only then events and numbers about it."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from mpi_operator.api import types
+from mpi_operator.api.types import ConditionType, MPIJob, MPIJobStatus
+from mpi_operator.kube import errors
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.events import EventRecorder, ObjectReference
+
+from . import trouble
+from .announcements import announcements, became_true, has_only_counts_changed
+from .caches import Caches
+from .kinds import MPI_JOBS
+from .memory import Memories
+from .news import News, warning
+from .series import Series
+from .trouble import Trouble
+
+# How many pods run is news for a second or so.
+_COUNTS_MAY_WAIT = timedelta(seconds=1)
+
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Writes statuses and tells of them."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        memories: Memories,
+        events: EventRecorder,
+        series: Series,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._memories = memories
+        self._events = events
+        self._series = series
+        self._clock = clock
+
+    async def publish(
+        self, job: MPIJob, status: MPIJobStatus, troubles: Sequence[Trouble]
+    ) -> timedelta | None:
+        """Store the status if it is another one; how long that was put off, if it was."""
+        if status == job.status:
+            return None
+        wait = self._may_wait(job, status)
+        if wait is not None:
+            return wait
+        try:
+            await self._store(job, status)
+        except errors.Invalid as error:
+            # Stored in a time of other rules. Its status cannot be written, so people are told
+            # another way, and nobody tries for ever.
+            log.warning(
+                "the status of a job was refused",
+                extra={"job": f"{job.metadata.namespace}/{job.metadata.name}", "error": str(error)},
+            )
+            self.tell(job, [warning("StatusRefused", str(error))])
+            return None
+        problem = trouble.most_important(troubles)
+        self.tell(job, announcements(job.status, status, problem))
+        self._count(job.status, status)
+        return None
+
+    def tell(self, job: MPIJob, news: Iterable[News]) -> None:
+        """Send events about a job."""
+        regarding = ObjectReference(
+            types.API_VERSION,
+            types.KIND,
+            job.metadata.name,
+            job.metadata.namespace,
+            job.metadata.uid,
+            job.metadata.resource_version,
+        )
+        for each in news:
+            self._events.record(regarding, each.severity, each.reason, each.message)
+
+    def _may_wait(self, job: MPIJob, status: MPIJobStatus) -> timedelta | None:
+        written = self._memories.of(job).written
+        if written is None or not has_only_counts_changed(job.status, status):
+            return None
+        wait = written + _COUNTS_MAY_WAIT - self._clock()
+        return wait if wait > timedelta(0) else None
+
+    async def _store(self, job: MPIJob, status: MPIJobStatus) -> None:
+        metadata = job.metadata
+        manifest = {
+            "apiVersion": types.API_VERSION,
+            "kind": types.KIND,
+            "metadata": {
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+            },
+            "status": types.status_manifest(status),
+        }
+        stored = await self._client.replace(MPI_JOBS, manifest, subresource="status")
+        memory = self._memories.of(job)
+        memory.version, memory.written = stored["metadata"]["resourceVersion"], self._clock()
+        self._caches.wrote(MPI_JOBS, stored)
+
+    def _count(self, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        if became_true(old, new, ConditionType.CREATED):
+            self._series.job_created()
+        if became_true(old, new, ConditionType.SUCCEEDED):
+            self._series.job_succeeded()
+        if became_true(old, new, ConditionType.FAILED):
+            self._series.job_failed()

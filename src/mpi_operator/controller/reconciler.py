@@ -1,0 +1,151 @@
+"""One look at one job: observe, decide, write, report."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+
+from mpi_operator.api import names
+from mpi_operator.api.types import ConditionType, MPIJobStatus
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube import errors
+from mpi_operator.kube.backoff import Backoff
+from mpi_operator.kube.resources import Key
+
+from .actions import Action, target
+from .announcements import became_true
+from .execute import Executor, Outcome
+from .memory import Memories, Memory, Refusal
+from .observe import Observer
+from .observed import Observed
+from .plan import Plan, make_plan
+from .publish import Publisher
+from .series import Series
+from .status import status_of
+
+_BACKOFF = Backoff(base=2.0, cap=300.0)
+_SOON = timedelta(seconds=0.1)
+
+
+class Reconciler:
+    """Brings jobs closer to what they should be."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        executor: Executor,
+        publisher: Publisher,
+        memories: Memories,
+        settings: Settings,
+        series: Series,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._observer = observer
+        self._executor = executor
+        self._publisher = publisher
+        self._memories = memories
+        self._settings = settings
+        self._series = series
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one job a step closer to its spec; in how many seconds to look again."""
+        started = time.monotonic()
+        outcome = "error"
+        try:
+            wait = await self._reconcile(key)
+            outcome = "done" if wait is None else "later"
+        finally:
+            self._series.reconcile(outcome, time.monotonic() - started)
+        return wait.total_seconds() if wait is not None else None
+
+    async def _reconcile(self, key: Key) -> timedelta | None:
+        seen = self._observer.observe(key)
+        if seen is None:
+            self._forget(key)
+            return None
+        now = self._clock()
+        plan = make_plan(seen, self._settings, now)
+        outcome = await self._execute(seen, plan, now)
+        if plan.stages:
+            seen = self._observer.around(seen.job, seen.complaints)
+        troubles = (*outcome.troubles, *plan.troubles)
+        status = status_of(seen, troubles, now)
+        self._publisher.tell(seen.job, outcome.news)
+        try:
+            deferred = await self._publisher.publish(seen.job, status, troubles)
+        except (errors.Conflict, errors.NotFound):
+            return _SOON  # somebody else wrote or deleted it: the caches will tell
+        self._count(seen, status)
+        if outcome.error is not None:
+            raise outcome.error
+        return self._look_again(seen, plan, outcome, status, deferred)
+
+    async def _execute(self, seen: Observed, plan: Plan, now: datetime) -> Outcome:
+        """Do what the plan says, but do not ask again for what was just refused."""
+        memory = self._memories.of(seen.job)
+        refusal = memory.refusal
+        if refusal is None or _is_over(refusal, seen, now):
+            outcome = await self._executor.execute(seen.job, plan.stages)
+            memory.refusal = self._refusal(seen, outcome, memory, now)
+            return outcome
+        stages = takewhile(lambda stage: not _is_refused(stage, refusal), plan.stages)
+        outcome = await self._executor.execute(seen.job, tuple(stages))
+        outcome.troubles.extend(refusal.troubles)
+        return outcome
+
+    def _refusal(
+        self, seen: Observed, outcome: Outcome, memory: Memory, now: datetime
+    ) -> Refusal | None:
+        if not outcome.troubles:
+            return None
+        times = memory.refusal.times + 1 if memory.refusal else 1
+        delay = timedelta(seconds=_BACKOFF.delay(times, random.random()))
+        generation = seen.job.metadata.generation
+        targets = frozenset(outcome.refused)
+        return Refusal(tuple(outcome.troubles), targets, times, now + delay, generation)
+
+    def _look_again(
+        self,
+        seen: Observed,
+        plan: Plan,
+        outcome: Outcome,
+        status: MPIJobStatus,
+        deferred: timedelta | None,
+    ) -> timedelta | None:
+        has_ended = became_true(seen.job.status, status, ConditionType.SUCCEEDED) or became_true(
+            seen.job.status, status, ConditionType.FAILED
+        )
+        if has_ended:
+            return timedelta(0)  # now that it is on record, there is cleaning up to do
+        if outcome.is_stale:
+            return _SOON
+        refusal = self._memories.of(seen.job).refusal
+        waits = [plan.look_again, deferred, refusal.until - self._clock() if refusal else None]
+        wait = min((wait for wait in waits if wait is not None), default=None)
+        return max(wait, timedelta(0)) if wait is not None else None
+
+    def _count(self, seen: Observed, status: MPIJobStatus) -> None:
+        namespace, launcher = seen.job.metadata.namespace, names.launcher(seen.job)
+        if seen.launcher is not None and status.completion_time is None:
+            self._series.job_info(namespace, launcher)
+        else:
+            self._series.forget_job(namespace, launcher)
+
+    def _forget(self, key: Key) -> None:
+        self._memories.forget(key)
+        self._series.forget_job(key.namespace, f"{key.name}-launcher")
+
+
+def _is_over(refusal: Refusal, seen: Observed, now: datetime) -> bool:
+    """Whether it is time to ask again: another spec may be taken at once."""
+    return (
+        seen.is_finished
+        or now >= refusal.until
+        or refusal.generation != seen.job.metadata.generation
+    )
+
+
+def _is_refused(stage: Sequence[Action], refusal: Refusal) -> bool:
+    return any(target(action) in refusal.targets for action in stage)

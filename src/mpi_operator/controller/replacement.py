@@ -1,0 +1,162 @@
+"""Which workers are replaced, how often, and how that is remembered.
+
+A worker that failed, was evicted or vanished while its job runs gets a new pod of the same name. To
+be bounded, replacements are counted, and to survive a restart the counts are in an annotation of
+the job's ConfigMap. A count is stored before what it is about is done:
+
+* A failed pod is counted with its uid, then deleted. Whoever finds it after a restart sees that it
+  is counted.
+* A vanished pod left no uid. But it was running, so the ConfigMap lists its host; the write that
+  takes the host out of the list is the one that counts.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from mpi_operator.api import annotations, names
+from mpi_operator.api.types import MPIJob, Time
+
+from . import pods, trouble
+from .kinds import Pod, StoredConfigMap
+from .news import News, warning
+from .observed import Observed
+from .trouble import Trouble
+
+_USUAL_LIMIT = 6  # as often as a launcher is tried
+_FIRST_DELAY = timedelta(seconds=10)
+_LONGEST_DELAY = timedelta(minutes=5)
+_FORGIVEN_AFTER = timedelta(hours=1)
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True):
+    """How often a worker was replaced, and the last time."""
+
+    times: int
+    uid: str  # of the pod that was replaced last; "" where it had vanished
+    at: Time
+
+
+Counts: TypeAlias = Mapping[int, Count]
+
+_decode = msgspec.json.Decoder(dict[int, Count]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def stored_counts(config_map: StoredConfigMap | None) -> Counts:
+    """The counts on record. Somebody else's scribbling counts as nothing."""
+    text = (
+        config_map.metadata.annotations.get(annotations.WORKER_REPLACEMENTS) if config_map else None
+    )
+    try:
+        return _decode(text) if text else {}
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def as_annotation(counts: Counts) -> dict[str, str]:
+    """The counts as they are stored; no annotation where nothing was replaced."""
+    if not counts:
+        return {}
+    return {annotations.WORKER_REPLACEMENTS: _encode(dict(sorted(counts.items()))).decode()}
+
+
+@dataclass(frozen=True)
+class Replacements:
+    """What is to be done about workers that are no more."""
+
+    counts: Counts  # to be stored first
+    news: tuple[News, ...]  # about those that are counted now
+    failed: tuple[Pod, ...]  # to be deleted once they are counted
+    given_up: Mapping[int, Trouble]
+    not_before: Mapping[int, datetime]  # when missing workers may be created
+
+
+def replacements(seen: Observed, now: datetime) -> Replacements:
+    """Look at every worker that should be there and is not, or that has failed."""
+    now = now.replace(microsecond=0)
+    limit = _limit(seen.job)
+    known = stored_counts(seen.config_map)
+    lost = dict(_lost(seen))
+    counted = {
+        index: _counted(known.get(index), pod, limit, now)
+        for index, pod in lost.items()
+        if not _is_counted(known.get(index), pod)
+    }
+    counts = {**known, **{index: count for index, count in counted.items() if count}}
+    missing = set(range(seen.job.spec.worker_count)) - set(seen.workers)
+    waiting = {index: counts[index] for index in missing if index in counts}
+    given_up = [index for index, count in counted.items() if count is None]
+    given_up += [index for index, count in waiting.items() if count.times > limit]
+    return Replacements(
+        counts=counts,
+        news=tuple(
+            _replaced(seen.job, index, lost[index], count, limit)
+            for index, count in counted.items()
+            if count and count.times <= limit
+        ),
+        failed=tuple(pod for index, pod in lost.items() if pod and index not in given_up),
+        given_up={i: _given_up(seen.job, i, lost.get(i), limit) for i in given_up},
+        not_before={index: count.at + _delay(count.times) for index, count in waiting.items()},
+    )
+
+
+def _is_counted(count: Count | None, pod: Pod | None) -> bool:
+    """Whether somebody counted a failed pod and did not come to delete it."""
+    return pod is not None and count is not None and count.uid == pod.metadata.uid
+
+
+def _counted(count: Count | None, pod: Pod | None, limit: int, now: datetime) -> Count | None:
+    """The next count of a lost worker; None for a failed pod that is kept, for all tries are used.
+
+    A vanished one is counted past the limit: when its host has left the list, the count is all that
+    tells it from one that was never made.
+    """
+    # Trouble of long ago says nothing about now.
+    times = count.times if count is not None and now - count.at < _FORGIVEN_AFTER else 0
+    if pod is not None:
+        return Count(times + 1, pod.metadata.uid, now) if times < limit else None
+    return Count(times + 1, "", now)
+
+
+def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
+    for index, pod in sorted(seen.workers.items()):
+        if pods.is_failed(pod):
+            yield index, pod
+    for index in sorted(seen.listed_hosts - set(seen.workers)):
+        if index < seen.job.spec.worker_count:
+            yield index, None
+
+
+def _limit(job: MPIJob) -> int:
+    chosen = annotations.number(job.metadata.annotations, annotations.MAX_WORKER_REPLACEMENTS)
+    if chosen is not None:
+        return chosen
+    limit = job.spec.run_policy.backoff_limit
+    return _USUAL_LIMIT if limit is None else limit
+
+
+def _delay(times: int) -> timedelta:
+    """The first replacement comes at once, further ones later and later."""
+    return (
+        min(_FIRST_DELAY * 2 ** min(times - 2, 10), _LONGEST_DELAY) if times > 1 else timedelta(0)
+    )
+
+
+def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
+    how = pods.how_it_ended(pod) if pod else "the pod is gone"
+    name = names.worker(job, index)
+    return warning("WorkerReplaced", f"{name} is replaced ({count.times} of {limit} times): {how}")
+
+
+def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
+    how = pods.how_it_ended(pod) if pod else "the pod is gone"
+    reason = trouble.Reason.WORKER_FAILED
+    if pod is not None and pods.is_evicted(pod):
+        reason = trouble.Reason.WORKER_EVICTED
+    name = names.worker(job, index)
+    message = f"{name} is not replaced any more, after {limit} times: {how}"
+    return Trouble(reason, message, is_fatal=True)

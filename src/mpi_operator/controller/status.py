@@ -1,0 +1,224 @@
+"""What the status of a job should say, from what is known. Pure.
+
+A status that is written is compared with the one that is stored, so everything here has to come out
+the same as long as nothing happens: no time of day gets in, except when something changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from mpi_operator.api import conditions, labels
+from mpi_operator.api.conditions import Conditions, Reason, with_condition
+from mpi_operator.api.types import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    MPIJob,
+    MPIJobStatus,
+    ReplicaStatus,
+    ReplicaStatuses,
+)
+
+from . import pods, trouble
+from .failure import failure
+from .kinds import moment
+from .news import shortened
+from .observed import Observed
+from .trouble import Trouble
+
+_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+# Schedulers word the same trouble anew whenever a node comes or goes.
+_REWORDED_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class End:
+    """How and when a job ended."""
+
+    kind: ConditionType
+    reason: str
+    message: str
+    time: datetime
+
+
+def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPIJobStatus:
+    """The status that a job should have."""
+    now = now.replace(microsecond=0)
+    stored = seen.job.status
+    if seen.is_finished:
+        # Kept as it is. Some writers before us forgot to say when it ended.
+        return replace(stored, completion_time=stored.completion_time or _end_time(stored))
+    problem = trouble.most_important(troubles)
+    end = _end(seen, problem, now)
+    status = replace(
+        stored,
+        conditions=_conditions(seen, end, problem, now),
+        replica_statuses=_replica_statuses(seen, end),
+        start_time=_start_time(seen, now),
+        observed_generation=seen.job.metadata.generation or None,
+        selector=labels.as_selector(labels.role_selector(seen.job, labels.Role.WORKER)),
+    )
+    return (
+        replace(status, completion_time=_completion_time(status.conditions, end)) if end else status
+    )
+
+
+def _end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
+    """How the job ended, if it has."""
+    launcher = seen.launcher
+    if launcher is not None and (complete := launcher.condition("Complete")):
+        time = moment(launcher.status.completion_time) or moment(complete.last_transition_time)
+        message = f"MPIJob {_name(seen.job)} successfully completed."
+        return End(ConditionType.SUCCEEDED, Reason.SUCCEEDED, message, time or now)
+    if launcher is not None and (failed := launcher.condition("Failed")):
+        reason, message = failure(seen, failed)
+        time = moment(failed.last_transition_time)
+        return End(ConditionType.FAILED, reason, message, time or now)
+    if problem is not None and problem.is_fatal and not seen.launcher_is_under_way:
+        return End(ConditionType.FAILED, problem.reason, problem.message, now)
+    return None
+
+
+def _conditions(
+    seen: Observed, end: End | None, problem: Trouble | None, now: datetime
+) -> Conditions:
+    known = seen.job.status.conditions
+    if conditions.condition(known, ConditionType.CREATED) is None:
+        message = f"MPIJob {_name(seen.job)} is created."
+        known = with_condition(
+            known, ConditionType.CREATED, _TRUE, Reason.CREATED, message, now=now
+        )
+    if end is not None:
+        return _ended(seen, known, end, now)
+    if seen.is_suspended and not seen.complaints:
+        return _suspended(seen, known, problem, now)
+    if conditions.is_true(known, ConditionType.SUSPENDED):
+        known = with_condition(
+            known, ConditionType.SUSPENDED, _FALSE, Reason.RESUMED, "MPIJob resumed", now=now
+        )
+    return _running(seen, known, problem, now)
+
+
+def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Conditions:
+    if conditions.condition(known, ConditionType.RUNNING) is None:
+        message = f"MPIJob {_name(seen.job)} is finished but Running condition was never set."
+        never = Condition(
+            type=ConditionType.RUNNING,
+            status=_FALSE,
+            reason=Reason.RUNNING,
+            message=message,
+            last_update_time=end.time,
+            last_transition_time=end.time,
+        )
+        known = (*known, never)
+    return with_condition(known, end.kind, _TRUE, end.reason, end.message, now=now)
+
+
+def _suspended(
+    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
+) -> Conditions:
+    known = with_condition(
+        known, ConditionType.SUSPENDED, _TRUE, Reason.SUSPENDED, "MPIJob suspended", now=now
+    )
+    if problem is not None:
+        return _with_running(known, _FALSE, problem.reason, problem.message, now)
+    message = f"MPIJob {_name(seen.job)} is suspended."
+    return with_condition(known, ConditionType.RUNNING, _FALSE, Reason.SUSPENDED, message, now=now)
+
+
+def _running(
+    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
+) -> Conditions:
+    """Whether the job runs, and why not. Once it runs, a launcher that runs is enough."""
+    has_launcher = any(pods.is_running(pod) for pod in seen.launcher_pods)
+    was_running = conditions.is_true(known, ConditionType.RUNNING)
+    is_running = has_launcher and seen.are_workers_running
+    if is_running or (was_running and (has_launcher or problem is None)):
+        return _with_running(known, _TRUE, Reason.RUNNING, _running_message(seen, problem), now)
+    if problem is not None:
+        return _with_running(known, _FALSE, problem.reason, problem.message, now)
+    if _tells_of_trouble(known):
+        message = f"MPIJob {_name(seen.job)} is starting."
+        return _with_running(known, _FALSE, Reason.STARTING, message, now)
+    return known
+
+
+def _running_message(seen: Observed, problem: Trouble | None) -> str:
+    message = f"MPIJob {_name(seen.job)} is running."
+    return shortened(f"{message} {problem.message}") if problem else message
+
+
+def _with_running(
+    known: Conditions, status: ConditionStatus, reason: str, message: str, now: datetime
+) -> Conditions:
+    stored = conditions.condition(known, ConditionType.RUNNING)
+    if stored and (stored.status, stored.reason) == (status, reason):
+        updated = stored.last_update_time
+        if status is _FALSE and updated and now - updated < _REWORDED_AFTER:
+            return known
+    return with_condition(known, ConditionType.RUNNING, status, reason, message, now=now)
+
+
+def _tells_of_trouble(known: Conditions) -> bool:
+    stored = conditions.condition(known, ConditionType.RUNNING)
+    return stored is not None and stored.reason not in (
+        Reason.RUNNING,
+        Reason.SUSPENDED,
+        Reason.STARTING,
+    )
+
+
+def _replica_statuses(seen: Observed, end: End | None) -> ReplicaStatuses:
+    return ReplicaStatuses(launcher=_launcher_status(seen, end), worker=_worker_status(seen, end))
+
+
+def _launcher_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
+    if seen.launcher is None:
+        return None
+    running = sum(pods.is_running(pod) for pod in seen.launcher_pods)
+    succeeded = end is not None and end.kind is ConditionType.SUCCEEDED
+    return ReplicaStatus(
+        active=0 if end else running,
+        succeeded=int(succeeded),
+        failed=max(seen.launcher.status.failed, 0),
+    )
+
+
+def _worker_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
+    if seen.job.spec.worker is None:
+        return None
+    if end is not None or seen.is_suspended:
+        return ReplicaStatus()
+    phases = [pod.status.phase for pod in seen.workers.values()]
+    return ReplicaStatus(
+        active=len(seen.running_hosts),
+        succeeded=phases.count("Succeeded"),
+        failed=phases.count("Failed"),
+    )
+
+
+def _start_time(seen: Observed, now: datetime) -> datetime | None:
+    stored = seen.job.status
+    if seen.is_suspended or seen.complaints:
+        return stored.start_time
+    was_suspended = conditions.is_true(stored.conditions, ConditionType.SUSPENDED)
+    return now if was_suspended else stored.start_time or now
+
+
+def _completion_time(known: Conditions, end: End) -> datetime:
+    """When the job ended: not before it was last said to run, for tools compute durations."""
+    running = conditions.condition(known, ConditionType.RUNNING)
+    times = (running.last_update_time, running.last_transition_time) if running else ()
+    return max(end.time, *(time for time in times if time is not None))
+
+
+def _end_time(stored: MPIJobStatus) -> datetime | None:
+    last = conditions.describing(stored.conditions)
+    return last.last_transition_time if last else None
+
+
+def _name(job: MPIJob) -> str:
+    return f"{job.metadata.namespace}/{job.metadata.name}"

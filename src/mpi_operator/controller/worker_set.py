@@ -1,0 +1,69 @@
+"""Which worker pods are created and deleted while a job runs."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mpi_operator.api import annotations
+from mpi_operator.build import worker_pod
+from mpi_operator.build.settings import Settings
+from mpi_operator.kube.resources import PODS
+
+from . import pods, trouble
+from .actions import Action, Create, delete
+from .kinds import Pod
+from .observed import Observed
+from .replacement import Replacements
+from .trouble import Trouble
+
+_LOST_AFTER = timedelta(seconds=30)
+
+
+def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator[Action]:
+    """Remove surplus workers, those that failed, and those lost with their node if asked to."""
+    for pod in seen.surplus_workers:
+        if not pods.is_terminating(pod):
+            yield delete(PODS, pod)
+    for pod in replaced.failed:
+        yield delete(PODS, pod)
+    if annotations.is_on(seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS):
+        for pod in lost(seen, now):
+            yield delete(PODS, pod, by_force=True)
+
+
+def creations(
+    seen: Observed, replaced: Replacements, settings: Settings, now: datetime
+) -> Iterator[Action]:
+    """Create the workers that are missing and may come now."""
+    missing = [
+        index
+        for index in range(seen.job.spec.worker_count)
+        if index not in seen.workers
+        and index not in replaced.given_up
+        and replaced.not_before.get(index, now) <= now
+    ]
+    for manifest in worker_pod.worker_pods(seen.job, missing, settings):
+        yield Create(PODS, manifest)
+
+
+def lost(seen: Observed, now: datetime) -> list[Pod]:
+    """Workers that should be gone and whose node does not confirm it: most likely it is lost."""
+    return [pod for pod in seen.workers.values() if pods.overdue(pod, now) > _LOST_AFTER]
+
+
+def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
+    """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
+    for pod in lost(seen, now):
+        yield Trouble(
+            trouble.Reason.WORKER_LOST,
+            f"{pod.metadata.name} should be gone since {pod.metadata.deletion_timestamp}, but node "
+            f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost. If it "
+            f"is, delete the pod by force, or set the annotation "
+            f'{annotations.FORCE_DELETE_LOST_WORKERS}: "true" on the job',
+        )
+
+
+def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
+    """In how long the first worker that is ending would count as lost."""
+    ending = [pod for pod in seen.workers.values() if pods.is_terminating(pod)]
+    waits = [_LOST_AFTER - pods.overdue(pod, now) for pod in ending]
+    return min((wait for wait in waits if wait >= timedelta(0)), default=None)
