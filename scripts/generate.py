@@ -13,18 +13,29 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.api import schema
 from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.controller.series import Series
 from mpi_operator.kube.metrics import Metrics
+from mpi_operator.operator import exit_codes, options
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
+
+from scripts import manifests  # noqa: E402
+
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
 
 def metrics_reference() -> str:
     """Every metric with its labels and meaning."""
-    Metrics(registry := CollectorRegistry())
-    title = "# Metrics of `mpi_operator.kube`\n\n"
+    Series(jobs := CollectorRegistry())
+    Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
-    return HEADER + title + columns + "".join(_metric_rows(registry))
+    return (
+        f"{HEADER}# Metrics\n\n## About jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"## About talking to Kubernetes (`mpi_operator.kube`)\n\n{columns}"
+        f"{''.join(_metric_rows(kube))}\n"
+        "Beside these there are `process_…` and `python_info`, as from every Python program.\n"
+    )
 
 
 def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
@@ -39,14 +50,9 @@ def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
 def definition() -> str:
     """The custom resource definition, to be installed with `kubectl apply -f`."""
     header = "# Made by `make generate`. Do not edit.\n"
-    return header + yaml.dump(custom_resource_definition(), Dumper=_NoAliases, sort_keys=False)
-
-
-class _NoAliases(yaml.SafeDumper):
-    """Equal parts are written out: aliases are legal YAML, and still surprise people."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
+    return header + yaml.dump(
+        custom_resource_definition(), Dumper=manifests.NoAliases, sort_keys=False
+    )
 
 
 def job_reference() -> str:
@@ -76,10 +82,74 @@ def _job_row(path: str, field: schema.Schema) -> str:
     return f"| `{path}` | {kind} | {default} | {field['description']} |\n"
 
 
+def operator_reference() -> str:
+    """Every flag and every exit code of `mpi-operator`."""
+    flags = "".join(map(_flag_row, options.FLAGS))
+    ignored = "".join(f"| `{each.name}` | {each.why} |\n" for each in options.IGNORED)
+    codes = "".join(
+        f"| {code.value} | {what} | {_code(do)} |\n"
+        for code, (what, do) in exit_codes.MEANINGS.items()
+    )
+    return (
+        f"{HEADER}# `mpi-operator`\n\n"
+        "One dash is as good as two, and `--flag value` as good as `--flag=value`. `--help` shows"
+        " the flags, `--version` the version.\n\n"
+        f"## Flags\n\n| flag | default | meaning |\n|---|---|---|\n{flags}\n"
+        "## Flags without effect\n\nTaken, so that a Deployment made for the Go operator starts;"
+        f" a warning names them.\n\n| flag | why |\n|---|---|\n{ignored}\n"
+        f"## Exit codes\n\n| code | why it ended | what to do |\n|---|---|---|\n{codes}"
+        f"| {' | '.join(exit_codes.SECOND_SIGNAL)} |\n"
+    )
+
+
+def _flag_row(flag: options.Flag) -> str:
+    names = ", ".join(f"`{name}`" for name in (flag.name, *flag.aliases))
+    return f"| {names} `{flag.value}` | {flag.default} | {flag.meaning} |\n"
+
+
+def _code(advice: str) -> str:
+    return advice.replace(exit_codes.INSTALL_CRD, f"`{exit_codes.INSTALL_CRD}`")
+
+
+def account() -> str:
+    return manifests.written(
+        manifests.account(), "Who the operator is, and its Lease. For all installations."
+    )
+
+
+def cluster_roles() -> str:
+    return manifests.written(
+        manifests.cluster(), "Everything for an operator that looks after all namespaces."
+    )
+
+
+def user_roles() -> str:
+    return manifests.written(manifests.users(), "Roles for people who have jobs.")
+
+
+def namespaced_roles() -> str:
+    return manifests.written(
+        manifests.namespaced(),
+        "For an operator with --namespace: kubectl apply -n NAMESPACE -f this, for each of them.",
+    )
+
+
+def gang_scheduling_roles() -> str:
+    return manifests.written(
+        manifests.gang_scheduling(), "In addition, for an operator with --gang-scheduling."
+    )
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "deploy/crds/mpijobs.kubeflow.org.yaml": definition,
+    "deploy/rbac/account.yaml": account,
+    "deploy/rbac/cluster.yaml": cluster_roles,
+    "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,
+    "deploy/rbac/namespaced.yaml": namespaced_roles,
+    "deploy/rbac/users.yaml": user_roles,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_reference,
+    "docs/reference/operator.md": operator_reference,
 }
 
 

@@ -1,0 +1,132 @@
+"""What a node does to pods, done by hand: the API server has no kubelet here."""
+
+from typing import Any
+
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, Manifest
+from tests.support.mpijobs import MPIJOBS
+from tests.support.waiting import until
+
+
+class Hands:
+    """Moves the pods of a namespace from phase to phase, and looks at what there is."""
+
+    def __init__(self, client: HttpClient, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    async def submit(self, job: Manifest) -> Manifest:
+        job = {**job, "metadata": {**job["metadata"], "namespace": self.namespace}}
+        return await self.client.create(MPIJOBS, job)
+
+    async def job(self, name: str) -> Manifest:
+        return await self.client.get(MPIJOBS, name, self.namespace)
+
+    async def condition(self, name: str, kind: str) -> Manifest | None:
+        conditions = (await self.job(name)).get("status", {}).get("conditions", [])
+        return next((each for each in conditions if each["type"] == kind), None)
+
+    async def has_condition(
+        self, name: str, kind: str, status: str = "True", reason: str = ""
+    ) -> bool:
+        found = await self.condition(name, kind)
+        return (
+            found is not None
+            and found["status"] == status
+            and reason in ("", found.get("reason", ""))
+        )
+
+    async def becomes(self, name: str, kind: str, status: str = "True", reason: str = "") -> None:
+        """Wait for a condition of a job."""
+        await until(lambda: self.has_condition(name, kind, status, reason))
+
+    async def pods(self, job: str, role: str = "") -> list[Manifest]:
+        """The pods of a job, by name; those that are ending are not among them."""
+        selector = f"training.kubeflow.org/job-name={job}"
+        if role:
+            selector += f",training.kubeflow.org/job-role={role}"
+        listing = await self.client.list(PODS, self.namespace, label_selector=selector)
+        living = (each for each in listing.items if "deletionTimestamp" not in each["metadata"])
+        return sorted(living, key=lambda each: str(each["metadata"]["name"]))
+
+    async def pod_names(self, job: str, role: str = "") -> list[str]:
+        return [pod["metadata"]["name"] for pod in await self.pods(job, role)]
+
+    async def has_workers(self, job: str, count: int) -> bool:
+        return len(await self.pods(job, "worker")) == count
+
+    async def launcher_job(self, job: str) -> Manifest:
+        return await self.client.get(JOBS, f"{job}-launcher", self.namespace)
+
+    async def hosts(self, job: str) -> list[str]:
+        """What `discover_hosts.sh` would print."""
+        data = (await self.client.get(CONFIG_MAPS, f"{job}-config", self.namespace))["data"]
+        lines: list[str] = data["discover_hosts.sh"].splitlines()
+        return [line.removeprefix("echo ") for line in lines if line.startswith("echo ")]
+
+    async def events(self, job: str) -> list[tuple[str, str]]:
+        """Reasons and messages of the events about a job."""
+        listing = await self.client.list(EVENTS, self.namespace)
+        return [
+            (event["reason"], event["message"])
+            for event in listing.items
+            if event["involvedObject"].get("kind") == "MPIJob"
+            and event["involvedObject"]["name"] == job
+        ]
+
+    async def has_event(self, job: str, reason: str) -> bool:
+        return reason in [found for found, _ in await self.events(job)]
+
+    async def set_status(self, pod: str, **status: Any) -> None:
+        change = {"status": status}
+        await self.client.patch(PODS, pod, change, self.namespace, subresource="status")
+
+    async def run(self, *pods: str, ready: bool = True) -> None:
+        """The containers of pods run."""
+        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        for pod in pods:
+            await self.set_status(pod, phase="Running", conditions=conditions)
+
+    async def succeed(self, *pods: str) -> None:
+        for pod in pods:
+            await self.set_status(pod, phase="Succeeded", conditions=[])
+
+    async def fail(
+        self, *pods: str, exit_code: int = 1, words: str = "", container: str = "mpi", **status: Any
+    ) -> None:
+        ended = {"exitCode": exit_code, "reason": "Error", "message": words}
+        state = {
+            "name": container,
+            "image": "example.com/mpi:1",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+            "state": {"terminated": ended},
+        }
+        for pod in pods:
+            await self.set_status(
+                pod, phase="Failed", conditions=[], containerStatuses=[state], **status
+            )
+
+    async def evict(self, *pods: str) -> None:
+        for pod in pods:
+            message = "The node was low on resource: memory."
+            await self.set_status(pod, phase="Failed", reason="Evicted", message=message)
+
+    async def vanish(self, *pods: str) -> None:
+        """Somebody deletes pods, and they are gone."""
+        for pod in pods:
+            await self.client.delete(PODS, pod, self.namespace, grace_period_seconds=0)
+
+    async def start(self, job: str, workers: int) -> str:
+        """Everything runs; the name of the launcher's pod."""
+        await until(lambda: self.has_workers(job, workers))
+        await self.run(*await self.pod_names(job, "worker"))
+        await until(lambda: self._has_launcher(job))
+        [launcher] = await self.pod_names(job, "launcher")
+        await self.run(launcher)
+        await self.becomes(job, "Running")
+        return launcher
+
+    async def _has_launcher(self, job: str) -> bool:
+        return len(await self.pods(job, "launcher")) == 1

@@ -1,0 +1,96 @@
+"""Whole objects, to be read in review. `pytest tests/unit/build --update-golden` writes them."""
+
+import pytest
+
+from mpi_operator.build.config_map import config_map
+from mpi_operator.build.launcher_job import launcher_job
+from mpi_operator.build.pod_group import pod_group
+from mpi_operator.build.service import service
+from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
+from mpi_operator.build.worker_pod import worker_pod
+from tests.unit.build.jobs import DOMAIN, NONE, PLUGINS, VOLCANO, make_job, pods
+
+OVERRIDES = make_job(
+    mpiImplementation="Intel",
+    slotsPerWorker=5,
+    sshAuthMountPath="/home/mpiuser/.ssh",
+    runPolicy={"ttlSecondsAfterFinished": 1, "activeDeadlineSeconds": 2, "backoffLimit": 3},
+    launcher={
+        "restartPolicy": "Never",
+        "template": {
+            "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
+            "spec": {
+                "hostNetwork": True,
+                "restartPolicy": "OnFailure",
+                "containers": [
+                    {
+                        "name": "launcher",
+                        "image": "example.com/intel:1",
+                        "securityContext": {"runAsUser": 1000},
+                        "env": [{"name": "I_MPI_PERHOST", "value": "2"}],
+                        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    },
+                    {"name": "sidecar", "image": "example.com/sidecar:1"},
+                ],
+                "volumes": [{"name": "data", "emptyDir": {}}],
+            },
+        },
+    },
+    worker={
+        "replicas": 20,
+        "restartPolicy": "OnFailure",
+        "template": {
+            "spec": {
+                "hostNetwork": True,
+                "containers": [
+                    {
+                        "name": "worker",
+                        "image": "example.com/intel:1",
+                        "command": ["/entrypoint.sh"],
+                        "env": [{"name": "FOO", "value": "bar"}],
+                        "terminationMessagePolicy": "File",
+                    }
+                ],
+            }
+        },
+    },
+)
+BOTH = make_job(runLauncherAsWorker=True)
+GANG = make_job(
+    annotations={"scheduling.volcano.sh/queue-name": "research"},
+    launcher=pods(resources={"requests": {"cpu": 1, "memory": "2Gi"}}),
+    worker=pods(resources={"requests": {"cpu": 10, "memory": "20Gi"}}) | {"replicas": 2},
+)
+KEYS = KeyPair(private="private\n", public="public\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "manifest"),
+    [
+        ("launcher-open-mpi", launcher_job(make_job(), NONE, suspend=False)),
+        (
+            "launcher-intel",
+            launcher_job(make_job(mpiImplementation="Intel"), NONE, suspend=False),
+        ),
+        (
+            "launcher-mpich",
+            launcher_job(make_job(mpiImplementation="MPICH"), NONE, suspend=False),
+        ),
+        ("launcher-as-worker", launcher_job(BOTH, NONE, suspend=False)),
+        ("launcher-overrides", launcher_job(OVERRIDES, DOMAIN, suspend=True)),
+        ("worker-open-mpi", worker_pod(make_job(), 0, NONE)),
+        ("worker-intel", worker_pod(make_job(mpiImplementation="Intel"), 0, NONE)),
+        ("worker-mpich", worker_pod(make_job(mpiImplementation="MPICH"), 0, NONE)),
+        ("worker-launcher-as-worker", worker_pod(BOTH, 0, NONE)),
+        ("worker-overrides", worker_pod(OVERRIDES, 12, DOMAIN)),
+        ("service", service(make_job())),
+        ("config-map", config_map(BOTH, [1], NONE, {"example.com/note": "a"})),
+        ("ssh-secret", ssh_secret(make_job(), KEYS)),
+        ("pod-group-volcano", pod_group(GANG, VOLCANO, {}, with_launcher=True)),
+        ("pod-group-scheduler-plugins", pod_group(GANG, PLUGINS, {}, with_launcher=True)),
+        ("worker-volcano", worker_pod(GANG, 1, VOLCANO)),
+        ("worker-scheduler-plugins", worker_pod(GANG, 1, PLUGINS)),
+    ],
+)
+def test_golden(golden, name, manifest):
+    golden(name, manifest)

@@ -1,0 +1,127 @@
+"""The objects around the pods: Service, ConfigMap, Secret, and what all of them have in common."""
+
+from base64 import b64decode
+
+import pytest
+
+from mpi_operator.build.config_map import config_map
+from mpi_operator.build.launcher_job import launcher_job
+from mpi_operator.build.ownership import owner_reference
+from mpi_operator.build.pod_group import pod_group
+from mpi_operator.build.service import service, service_differs
+from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
+from mpi_operator.build.worker_pod import worker_pod
+from tests.unit.build.jobs import NONE, UID, VOLCANO, make_job
+
+KEYS = KeyPair(private="a private key\n", public="a public key\n")
+PI = make_job()
+BOTH = make_job(runLauncherAsWorker=True)
+
+OBJECTS = {
+    "pi": service(PI),
+    "pi-config": config_map(PI, [], NONE),
+    "pi-ssh": ssh_secret(PI, KEYS),
+    "pi-launcher": launcher_job(PI, NONE, suspend=False),
+}
+GROUP = pod_group(PI, VOLCANO, {}, with_launcher=True)
+EVERYTHING = [*OBJECTS.items(), ("pi-worker-1", worker_pod(PI, 1, NONE)), ("pi", GROUP)]
+
+
+@pytest.mark.parametrize(("name", "manifest"), EVERYTHING)
+def test_everything_has_its_name_and_belongs_to_its_job(name, manifest):
+    metadata = manifest["metadata"]
+    assert (metadata["namespace"], metadata["name"]) == ("lab", name)
+    assert metadata["ownerReferences"] == [owner_reference(PI)]
+
+
+def test_a_job_is_the_only_controller_of_what_is_made_for_it():
+    assert owner_reference(PI) == {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "name": "pi",
+        "uid": UID,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+@pytest.mark.parametrize("manifest", [*OBJECTS.values(), GROUP])
+def test_what_is_no_pod_has_the_labels_of_objects(manifest):
+    assert manifest["metadata"]["labels"] == {
+        "app": "pi",
+        "training.kubeflow.org/operator-name": "mpi-operator",
+        "training.kubeflow.org/job-name": "pi",
+    }
+
+
+def test_the_service_is_headless_and_finds_all_pods():
+    assert service(PI)["spec"] == {
+        "clusterIP": "None",
+        "selector": {
+            "training.kubeflow.org/operator-name": "mpi-operator",
+            "training.kubeflow.org/job-name": "pi",
+        },
+        "publishNotReadyAddresses": False,
+    }
+
+
+def test_a_launcher_that_works_too_is_found_before_it_is_ready():
+    assert service(BOTH)["spec"]["publishNotReadyAddresses"] is True
+
+
+STORED = {
+    "clusterIP": "None",
+    "clusterIPs": ["None"],
+    "internalTrafficPolicy": "Cluster",
+    "ipFamilies": ["IPv4"],
+    "selector": service(PI)["spec"]["selector"],
+    "sessionAffinity": "None",
+    "type": "ClusterIP",
+}
+
+
+@pytest.mark.parametrize(
+    ("stored", "job", "differs"),
+    [
+        pytest.param(STORED, PI, False, id="what the server filled in does not matter"),
+        pytest.param(
+            {**STORED, "publishNotReadyAddresses": False}, PI, False, id="false may be written out"
+        ),
+        pytest.param({**STORED, "selector": {"app": "pi"}}, PI, True, id="an older selector"),
+        pytest.param({"clusterIP": "None"}, PI, True, id="no selector"),
+        pytest.param(STORED, BOTH, True, id="not yet public"),
+        pytest.param({**STORED, "publishNotReadyAddresses": True}, BOTH, False, id="public"),
+        pytest.param(
+            {**STORED, "publishNotReadyAddresses": True}, PI, True, id="public without need"
+        ),
+        pytest.param({**STORED, "selector": None}, PI, True, id="a null selector"),
+    ],
+)
+def test_when_a_stored_service_has_to_be_corrected(stored, job, differs):
+    assert service_differs(stored, job) is differs
+
+
+def test_the_config_map_has_the_hostfile_and_the_script():
+    assert config_map(PI, [1], NONE)["data"] == {
+        "hostfile": "pi-worker-0.pi.lab.svc slots=1\npi-worker-1.pi.lab.svc slots=1\n",
+        "discover_hosts.sh": "#!/bin/sh\necho pi-worker-1.pi.lab.svc:1\n",
+    }
+
+
+def test_the_config_map_may_remember_things():
+    assert config_map(PI, [], NONE, {"a": "b"})["metadata"]["annotations"] == {"a": "b"}
+    assert "annotations" not in config_map(PI, [], NONE)["metadata"]
+
+
+def test_the_secret_has_both_keys():
+    secret = ssh_secret(PI, KEYS)
+    assert secret["type"] == "kubernetes.io/ssh-auth"
+    assert {name: b64decode(value) for name, value in secret["data"].items()} == {
+        "ssh-privatekey": b"a private key\n",
+        "ssh-publickey": b"a public key\n",
+    }
+
+
+def test_a_private_key_does_not_get_into_a_log():
+    assert "private key" not in repr(KEYS)
+    assert "public key" in repr(KEYS)

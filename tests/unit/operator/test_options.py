@@ -1,0 +1,149 @@
+"""Flags: what they mean, what is refused, and what is taken without effect."""
+
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.operator.logs import Format, Level
+from mpi_operator.operator.options import FLAGS, IGNORED, Options, parse, reasons
+
+
+def parsed(*arguments: str, **variables: str) -> Options:
+    return parse(arguments, environ=variables, is_terminal=False)
+
+
+def test_without_flags_everything_is_as_usual():
+    assert parsed() == Options()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["--namespace", "a"], {"namespaces": ("a",)}, id="a value"),
+        pytest.param(["--namespace=a"], {"namespaces": ("a",)}, id="a value after ="),
+        pytest.param(["-namespace", "a"], {"namespaces": ("a",)}, id="one dash"),
+        pytest.param(["-namespace=a"], {"namespaces": ("a",)}, id="one dash, a value after ="),
+        pytest.param(["--namespace", "a,b"], {"namespaces": ("a", "b")}, id="several by comma"),
+        pytest.param(
+            ["--namespace=a, b", "--namespace=c,a"],
+            {"namespaces": ("a", "b", "c")},
+            id="several times, each once",
+        ),
+        pytest.param(["--namespace="], {"namespaces": ("",)}, id="no namespace is all of them"),
+        pytest.param(["--kubeConfig=/x"], {"kubeconfig": Path("/x")}, id="as in Go"),
+        pytest.param(["--kubeconfig=/x"], {"kubeconfig": Path("/x")}, id="as everywhere else"),
+        pytest.param(["--kubeConfig="], {"kubeconfig": None}, id="no kubeconfig"),
+        pytest.param(["--master=https://h:1/"], {"master": "https://h:1"}, id="an address"),
+        pytest.param(["--master="], {"master": ""}, id="no address"),
+        pytest.param(["--lock-namespace=kubeflow"], {"lock_namespace": "kubeflow"}, id="lock"),
+        pytest.param(["--gang-scheduling=volcano"], {"gang_scheduler": "volcano"}, id="gang"),
+        pytest.param(["--gang-scheduling="], {"gang_scheduler": ""}, id="no gang"),
+        pytest.param(["--cluster-domain=a.b"], {"cluster_domain": "a.b"}, id="domain"),
+        pytest.param(["--threadiness", "2"], {"threadiness": 2}, id="threadiness"),
+        pytest.param(["--threadiness=2", "--threadiness=3"], {"threadiness": 3}, id="the last"),
+        pytest.param(["--write-concurrency=9"], {"write_concurrency": 9}, id="writes"),
+        pytest.param(["--health-port=0"], {"health_port": 0}, id="no health port"),
+        pytest.param(["--monitoring-port=9"], {"monitoring_port": 9}, id="monitoring port"),
+        pytest.param(["--log-level=debug"], {"log_level": Level.DEBUG}, id="level"),
+        pytest.param(["--log-format=text"], {"log_format": Format.TEXT}, id="format"),
+    ],
+)
+def test_what_flags_mean(arguments, expected):
+    assert parsed(*arguments) == Options(**expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["--namespace=A"], "--namespace: 'A' cannot be the name of", id="namespace"),
+        pytest.param(["--namespace=a,b_c"], "'b_c' cannot be the name of", id="one of two"),
+        pytest.param(["--lock-namespace="], "'' cannot be the name of", id="no lock namespace"),
+        pytest.param(["--cluster-domain=.local"], "'.local' is not a DNS name", id="a dot first"),
+        pytest.param(["--cluster-domain=local."], "'local.' is not a DNS name", id="a dot last"),
+        pytest.param(["--cluster-domain=a b"], "'a b' is not a DNS name", id="a space"),
+        pytest.param(["--cluster-domain=" + "a." * 130 + "a"], "is not a DNS name", id="too long"),
+        pytest.param(["--gang-scheduling=Vol cano"], "the name of a scheduler", id="scheduler"),
+        pytest.param(["--threadiness=0"], "from 1 to 1000, got '0'", id="nobody works"),
+        pytest.param(["--threadiness=x"], "from 1 to 1000, got 'x'", id="no number"),
+        pytest.param(["--threadiness=\u0663"], "whole number", id="a digit that is not ours"),
+        pytest.param(["--health-port=65536"], "from 0 to 65535", id="no port"),
+        pytest.param(["--health-port", "-1"], "from 0 to 65535, got '-1'", id="below zero"),
+        pytest.param(["--master=ftp://h"], "--master: expected https://", id="no HTTP"),
+        pytest.param(["--master=https://u:pass@h"], "no name or password", id="a password"),
+        pytest.param(["--log-level=loud"], "expected one of debug, info", id="level"),
+        pytest.param(["--log-format=xml"], "expected one of json, text", id="format"),
+        pytest.param(["--kubeConfig"], "expected one argument", id="no value"),
+        pytest.param(["--name=a"], "unrecognized arguments: --name=a", id="no abbreviations"),
+        pytest.param(["job.yaml"], "unrecognized arguments: job.yaml", id="no arguments"),
+    ],
+)
+def test_bad_values_are_told_in_a_sentence(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as ending:
+        parsed(*arguments)
+    assert ending.value.code == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert "pass@" not in told
+
+
+def test_a_variable_names_the_namespace():
+    assert parsed(KUBEFLOW_NAMESPACE="a").namespaces == ("a",)
+
+
+def test_a_flag_beats_the_variable():
+    assert parsed("--namespace=b", KUBEFLOW_NAMESPACE="a").namespaces == ("b",)
+    assert parsed("--namespace=", KUBEFLOW_NAMESPACE="a").namespaces == ("",)
+
+
+def test_a_bad_variable_is_told_by_its_name(capsys):
+    with pytest.raises(SystemExit) as ending:
+        parsed(KUBEFLOW_NAMESPACE="A")
+    assert ending.value.code == 2
+    assert "variable KUBEFLOW_NAMESPACE: 'A'" in capsys.readouterr().err
+
+
+def test_people_at_a_terminal_get_text():
+    assert parse([], environ={}, is_terminal=True).log_format is Format.TEXT
+
+
+def test_the_arguments_of_the_go_operators_deployment_are_taken():
+    options = parsed("-alsologtostderr", "--lock-namespace", "mpi-operator")
+    assert options == Options(without_effect=("--alsologtostderr",))
+
+
+@pytest.mark.parametrize("ignored", IGNORED, ids=lambda each: each.name)
+def test_flags_without_effect_are_taken_and_named(ignored):
+    options = parsed(f"{ignored.name}=1", "--threadiness=3")
+    assert options == Options(threadiness=3, without_effect=(ignored.name,))
+    assert reasons(options.without_effect) == {ignored.name: ignored.why}
+
+
+def test_a_switch_takes_no_value_that_is_not_its_own():
+    options = parsed("-logtostderr", "-v", "4", "--threadiness", "3", "-v=5")
+    assert options == Options(threadiness=3, without_effect=("--logtostderr", "--v"))
+
+
+def test_help_tells_of_everything(capsys):
+    with pytest.raises(SystemExit) as ending:
+        parsed("-h")
+    assert ending.value.code == 0
+    told = capsys.readouterr().out
+    assert all(flag.name in told for flag in FLAGS)
+    assert "examples:" in told
+    assert "exit codes:" in told
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_the_version_is_told_with_what_one_is_asked_for(capsys):
+    with pytest.raises(SystemExit) as ending:
+        parsed("-version")
+    assert ending.value.code == 0
+    told = capsys.readouterr().out
+    assert told.startswith("mpi-operator ")
+    assert "kubeflow.org/v2beta1" in told
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
+def test_the_table_names_real_fields_and_their_defaults(flag):
+    default = getattr(Options(), flag.field)
+    assert flag.default == str(default) or not flag.default.isdecimal()

@@ -1,0 +1,100 @@
+"""What the operator may do: enough, and no more."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from mpi_operator.build.settings import Settings
+from mpi_operator.controller.controller import Controller
+from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.kube.resources import SECRETS
+from scripts import manifests
+
+
+def allowed(rules):
+    """Pairs of what is allowed: (group, resource, verb)."""
+    return {
+        (rule.group, resource, verb)
+        for rule in rules
+        for resource in rule.resources.split()
+        for verb in rule.verbs.split()
+    }
+
+
+def read_by(settings):
+    """What a controller reads, as its permissions would name it."""
+    nobody: Any = None
+    watched = Controller(nobody, nobody, settings).resources()
+    return {(resource.group, resource.plural) for resource, _ in watched}
+
+
+@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+def test_what_is_watched_may_be_read(verb):
+    verbs = allowed(manifests.OPERATOR)
+    assert all((*kind, verb) in verbs for kind in read_by(Settings()))
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "scheduler-plugins-scheduler"])
+@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+def test_gang_scheduling_needs_its_own_file_and_no_other(scheduler, verb):
+    more = read_by(Settings(gang_scheduler=scheduler)) - read_by(Settings())
+    assert more
+    assert all((*kind, verb) in allowed(manifests.GANG) for kind in more)
+    assert not {group for group, *_ in allowed(manifests.OPERATOR)} & {group for group, _ in more}
+
+
+def test_secrets_are_neither_listed_nor_watched():
+    verbs = {verb for _, resource, verb in allowed(manifests.OPERATOR) if resource == "secrets"}
+    assert verbs == {"create", "get"}
+    assert (SECRETS.group, SECRETS.plural) not in read_by(Settings())
+
+
+def test_nothing_is_allowed_by_wildcard():
+    rules = (*manifests.OPERATOR, *manifests.LOCK, *manifests.GANG, *manifests.EDIT)
+    assert not any("*" in part for rule in allowed(rules) for part in rule)
+
+
+def test_jobs_of_users_are_never_changed_but_for_their_status():
+    verbs = {
+        (resource, verb)
+        for group, resource, verb in allowed(manifests.OPERATOR)
+        if group == MPI_JOBS.group
+    }
+    assert not verbs & {("mpijobs", verb) for verb in ("create", "update", "patch")}
+
+
+def test_leases_are_the_lock_namespaces_own():
+    assert "coordination.k8s.io" not in {group for group, *_ in allowed(manifests.OPERATOR)}
+    (role,) = (each for each in manifests.account() if each["kind"] == "Role")
+    assert role["metadata"]["namespace"] == "mpi-operator"
+
+
+def test_what_is_applied_per_namespace_names_none():
+    assert all("namespace" not in each["metadata"] for each in manifests.namespaced())
+
+
+@pytest.mark.parametrize(
+    "objects", [manifests.cluster(), manifests.namespaced(), manifests.gang_scheduling()]
+)
+def test_every_binding_binds_a_role_of_its_own_file(objects):
+    roles = {(each["kind"], each["metadata"]["name"]) for each in objects if "rules" in each}
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"]) for each in objects if "roleRef" in each
+    }
+    assert bound <= roles
+    assert bound
+
+
+def test_a_file_says_why_and_means_the_same():
+    text = manifests.written(manifests.cluster(), "All of it.")
+    assert list(yaml.safe_load_all(text)) == manifests.cluster()
+    assert all(f"# {rule.why}\n" in text for rule in (*manifests.OPERATOR, *manifests.LOCK))
+
+
+def test_users_have_the_roles_that_they_always_had():
+    admin, edit, view = manifests.users()
+    (selector,) = admin["aggregationRule"]["clusterRoleSelectors"]
+    assert selector["matchLabels"].items() <= edit["metadata"]["labels"].items()
+    names = [each["metadata"]["name"] for each in (admin, edit, view)]
+    assert names == [f"kubeflow-mpijobs-{role}" for role in ("admin", "edit", "view")]
