@@ -28,10 +28,7 @@ _ORTE = {
 }
 _PRRTE = {
     "PRTE_MCA_prte_default_hostfile": "{hostfile}",
-    # Not as above: a pod knows itself by its short name. With full names PRRTE would not recognise
-    # a launcher in the hostfile and would open an SSH connection to itself; and it calls the
-    # others by their full names either way (kubeflow/trainer#4028).
-    "PRTE_MCA_prte_keep_fqdn_hostnames": "false",
+    "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "{slots}",
     "PRTE_MCA_plm_ssh_args": _SSH_ARGUMENTS,
 }

@@ -15,7 +15,7 @@ from .quantity import parse_quantity
 from .settings import Settings
 
 _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
-FIELDS = (
+_FIELDS = (
     "minMember",
     "minResources",
     "queue",
@@ -57,9 +57,23 @@ def needs_update(stored_spec: Mapping[str, Any], wanted: Manifest) -> bool:
     spec = wanted["spec"]
     return any(
         _comparable(stored_spec.get(name)) != _comparable(spec.get(name))
-        for name in FIELDS
+        for name in _FIELDS
         if name in spec or name not in _FILLED_IN
     )
+
+
+def correction(stored_spec: Mapping[str, Any], wanted: Manifest) -> Manifest:
+    """A merge patch of the spec that sets our fields as wanted and leaves the scheduler's own."""
+    spec = wanted["spec"]
+    gone = {
+        name: None
+        for name in _FIELDS
+        if name in stored_spec and name not in spec and name not in _FILLED_IN
+    }
+    # Merging would keep resources that nobody asks for any more.
+    resources = dict.fromkeys(stored_spec.get("minResources") or (), None)
+    merged = {"minResources": resources | spec["minResources"]} if "minResources" in spec else {}
+    return gone | spec | merged
 
 
 def _scheduler(settings: Settings) -> GangScheduler:
@@ -72,8 +86,9 @@ def _scheduler(settings: Settings) -> GangScheduler:
 def _spec(job: MPIJob, priorities: Mapping[str, int], *, with_launcher: bool) -> Manifest:
     policy = job.spec.run_policy.scheduling_policy or SchedulingPolicy()
     members = policy.min_available
-    if members is None:
-        members = job.spec.worker_count + (1 if with_launcher else 0)
+    everybody = job.spec.worker_count + (1 if with_launcher else 0)
+    if members is None or (members > everybody and not with_launcher):
+        members = everybody
     return {
         "minMember": members,
         "minResources": policy.min_resources

@@ -80,11 +80,9 @@ def _scaled(digits: str, exponent: int) -> Fraction:
     magnitude = number.adjusted() + exponent
     if magnitude > _MOST_DIGITS:
         return Fraction(_MOST)
-    return (
-        _NANO
-        if magnitude < -_MOST_DIGITS
-        else _rounded(Fraction(number) * Fraction(10) ** exponent)
-    )
+    if magnitude < -_MOST_DIGITS:
+        return _NANO
+    return _rounded(Fraction(number) * Fraction(10) ** exponent)
 
 
 def _rounded(amount: Fraction) -> Fraction:

@@ -70,26 +70,15 @@ def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
         return
     resource = pod_group.resource(settings)
     # A group that counts a launcher which waits for the group would wait for ever.
-    with_launcher = not seen.launcher_waits or seen.launcher_is_under_way
+    waits = seen.launcher_waits and seen.job.spec.worker_count > 0
+    with_launcher = not waits or seen.launcher_is_under_way
     wanted = pod_group.pod_group(seen.job, settings, seen.priorities, with_launcher=with_launcher)
     if seen.pod_group is None:
         if not seen.is_taken("PodGroup", names.pod_group(seen.job)):
             yield Create(resource, wanted)
     elif pod_group.needs_update(seen.pod_group.spec, wanted):
-        yield patch(
-            resource, seen.pod_group, {"spec": _corrected(seen.pod_group.spec, wanted["spec"])}
-        )
-
-
-def _corrected(stored: Manifest, wanted: Manifest) -> Manifest:
-    """A merge patch that sets our fields of a PodGroup and leaves the scheduler's own."""
-    ours = {name: value for name, value in stored.items() if name in pod_group.FIELDS}
-    change = changes(ours, wanted)
-    if isinstance(stored.get("minResources"), dict) and isinstance(
-        wanted.get("minResources"), dict
-    ):
-        change["minResources"] = changes(stored["minResources"], wanted["minResources"])
-    return change
+        correction = pod_group.correction(seen.pod_group.spec, wanted)
+        yield patch(resource, seen.pod_group, {"spec": correction})
 
 
 def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:

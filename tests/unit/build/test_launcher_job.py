@@ -33,7 +33,7 @@ OPEN_MPI = {
     "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
     "OMPI_MCA_orte_set_default_slots": "5",
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
-    "PRTE_MCA_prte_keep_fqdn_hostnames": "false",
+    "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "5",
     "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
 }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mpi_operator.api import MPIJob
 from mpi_operator.build.min_resources import min_resources
-from mpi_operator.build.pod_group import needs_update, pod_group, resource
+from mpi_operator.build.pod_group import correction, needs_update, pod_group, resource
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.unit.build.jobs import NONE, PLUGINS, VOLCANO, make_job, pods, without_workers
@@ -369,3 +369,26 @@ TIMED = pod_group(EVERYTHING_SET, PLUGINS, {}, with_launcher=True)
 )
 def test_when_a_stored_group_has_to_be_corrected(stored, wanted, needed):
     assert needs_update(stored, wanted) is needed
+
+
+def test_a_correction_sets_what_is_wanted_and_removes_what_is_not() -> None:
+    job = make_job(runPolicy={"schedulingPolicy": {"minResources": {"cpu": "2"}}})
+    wanted = pod_group(job, VOLCANO, {}, with_launcher=True)
+    stored = {
+        "minMember": 9,
+        "minResources": {"cpu": "1", "memory": "1Gi"},
+        "priorityClassName": "high",
+        "queue": "default",  # filled in by the scheduler
+        "minTaskMember": {"worker": 1},  # nothing of ours
+    }
+    assert correction(stored, wanted) == {
+        "minMember": 3,
+        "minResources": {"cpu": "2", "memory": None},
+        "priorityClassName": None,
+    }
+
+
+def test_a_launcher_that_waits_is_not_waited_for() -> None:
+    job = make_job(runPolicy={"schedulingPolicy": {"minAvailable": 3}})
+    group = pod_group(job, VOLCANO, {}, with_launcher=False)
+    assert group["spec"]["minMember"] == 2
