@@ -64,8 +64,8 @@ def needs_update(stored_spec: Mapping[str, Any], wanted: Manifest) -> bool:
 
 def correction(stored_spec: Mapping[str, Any], wanted: Manifest) -> Manifest:
     """A merge patch of the spec that sets our fields as wanted and leaves the scheduler's own."""
-    spec = wanted["spec"]
-    gone = {
+    spec: Manifest = wanted["spec"]
+    gone: Manifest = {
         name: None
         for name in _FIELDS
         if name in stored_spec and name not in spec and name not in _FILLED_IN

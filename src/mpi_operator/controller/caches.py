@@ -5,7 +5,7 @@ Watches are narrowed on the server to what carries our label. Secrets are not wa
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mpi_operator.api import labels
 from mpi_operator.build import pod_group
@@ -13,7 +13,6 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.informer import Informer
-from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
@@ -37,6 +36,9 @@ from .kinds import (
     StoredService,
 )
 
+if TYPE_CHECKING:
+    from mpi_operator.kube.metrics import Metrics
+
 T = TypeVar("T", bound=Object)
 
 _OURS = labels.as_selector({labels.OPERATOR_NAME: labels.OPERATOR})
@@ -52,7 +54,7 @@ class Cached(Generic[T]):
         resource: Resource,
         kind: type[T],
         namespaces: Iterable[str],
-        metrics: Metrics,
+        metrics: "Metrics",
         *,
         label_selector: str = "",
     ) -> None:
@@ -119,7 +121,7 @@ class Caches:
     """Everything that deciding about jobs looks at."""
 
     def __init__(
-        self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: Metrics
+        self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: "Metrics"
     ) -> None:
         def ours(resource: Resource, kind: type[T]) -> Cached[T]:
             return Cached(client, resource, kind, namespaces, metrics, label_selector=_OURS)

@@ -4,14 +4,15 @@ caches ──► queue ──► reconciler ──► writer
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
-from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import Key, Resource
+from mpi_operator.kube.unmeasured import UNMEASURED
 from mpi_operator.kube.workers import work
 from mpi_operator.kube.workqueue import WorkQueue
 
@@ -23,12 +24,17 @@ from .memory import Memories
 from .observe import Observer
 from .publish import Publisher
 from .reconciler import Reconciler
-from .series import Series
+
+if TYPE_CHECKING:
+    from mpi_operator.kube.metrics import Metrics
+
+    from .series import Series
 
 # A look at a job costs more the more pods it has, and they all change at the same time: with a
 # thousand of them a look every half second is enough, with two it comes at once.
 _PATIENCE_PER_POD = 0.0005
 _LONGEST_PATIENCE = 0.5
+_UNCOUNTED = cast("Series", UNMEASURED)
 
 
 class Controller:
@@ -43,10 +49,10 @@ class Controller:
         namespaces: Sequence[str] = ("",),
         concurrency: int = 16,
         write_slots: int = 48,
-        metrics: Metrics | None = None,
-        series: Series | None = None,
+        metrics: "Metrics | None" = None,
+        series: "Series | None" = None,
     ) -> None:
-        metrics, series = metrics or Metrics(), series or Series()
+        metrics, series = metrics or UNMEASURED, series or _UNCOUNTED
         self._concurrency = concurrency
         self._caches = Caches(reader, namespaces, settings, metrics)
         self._memories = Memories()

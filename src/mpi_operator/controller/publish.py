@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from mpi_operator.api import types
 from mpi_operator.api.types import ConditionType, MPIJob, MPIJobStatus
@@ -16,8 +17,11 @@ from .caches import Caches
 from .kinds import MPI_JOBS
 from .memory import Memories
 from .news import News, warning
-from .series import Series
+from .replacement import REPLACED
 from .trouble import Trouble
+
+if TYPE_CHECKING:
+    from .series import Series
 
 # How many pods run is news for a second or so.
 _COUNTS_MAY_WAIT = timedelta(seconds=1)
@@ -34,7 +38,7 @@ class Publisher:
         caches: Caches,
         memories: Memories,
         events: EventRecorder,
-        series: Series,
+        series: "Series",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
@@ -81,6 +85,8 @@ class Publisher:
         )
         for each in news:
             self._events.record(regarding, each.severity, each.reason, each.message)
+            if each.reason == REPLACED:
+                self._series.job_restarted_worker()
 
     def _may_wait(self, job: MPIJob, status: MPIJobStatus) -> timedelta | None:
         written = self._memories.of(job).written

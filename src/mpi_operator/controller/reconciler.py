@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from mpi_operator.api import names
 from mpi_operator.api.types import ConditionType, MPIJobStatus
@@ -21,8 +22,10 @@ from .observe import Observer
 from .observed import Observed
 from .plan import Plan, make_plan
 from .publish import Publisher
-from .series import Series
 from .status import status_of
+
+if TYPE_CHECKING:
+    from .series import Series
 
 _BACKOFF = Backoff(base=2.0, cap=300.0)
 _SOON = timedelta(seconds=0.1)
@@ -38,7 +41,7 @@ class Reconciler:
         publisher: Publisher,
         memories: Memories,
         settings: Settings,
-        series: Series,
+        series: "Series",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._observer = observer

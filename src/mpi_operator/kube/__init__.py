@@ -10,11 +10,6 @@ In the order in which things happen:
 * `election.Elector` makes sure that one process writes; `fence` is how others ask.
 * `events.EventRecorder` tells people; `metrics.Metrics` tells machines.
 * `discovery` asks what a server can do.
+
+Nothing is imported here: who needs the types of `client` does not pay for HTTP.
 """
-
-from . import config, errors
-from .client import Client
-from .http import HttpClient
-from .resources import Key, Manifest, Resource
-
-__all__ = ["Client", "HttpClient", "Key", "Manifest", "Resource", "config", "errors"]

@@ -12,16 +12,19 @@ Handlers hear of what the server's stream says, once, and never of the same thin
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from . import errors
-from .metrics import Metrics
 from .objects import Metadata, Object, is_newer
 from .resources import Key, Manifest, Resource
 from .sharing import Sharing
 from .store import Index, WritableStore
+from .unmeasured import UNMEASURED
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +51,9 @@ class Cache(Generic[T]):
         kind: type[T],
         *,
         indexes: Mapping[str, Index[T]] | None = None,
-        metrics: Metrics | None = None,
+        metrics: "Metrics | None" = None,
     ) -> None:
-        metrics = metrics or Metrics()
+        metrics = metrics or UNMEASURED
         self.store = WritableStore(indexes)
         self.version = ""  # everything up to here is in the store; "" when a census is needed
         self._furthest = ""

@@ -36,6 +36,7 @@ from .lease import Timing
 from .metrics import Metrics
 from .resources import Key
 from .tenure import Tenure, steady_clock
+from .unmeasured import UNMEASURED
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Client]]
@@ -75,7 +76,7 @@ class Elector:
         self._tenure = Tenure(clock)
         self._decided, self._over, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         # Asked for when it is scraped: true also when our thread no longer gets to say so.
-        gauge = (metrics or Metrics()).is_leader.labels(name)
+        gauge = (metrics or UNMEASURED).is_leader.labels(name)
         gauge.set_function(lambda: float(self._tenure.is_valid))
         self._thread = threading.Thread(target=self._main, name="lease", daemon=True)
 

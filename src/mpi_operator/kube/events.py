@@ -15,14 +15,17 @@ import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from . import errors
 from .backoff import Backoff
 from .client import Client
 from .event_ledger import Drop, Ledger, Limits, ObjectReference, Occurrence, Record, Severity
-from .metrics import Metrics
 from .resources import EVENTS
+from .unmeasured import UNMEASURED
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 __all__ = ["EventRecorder", "Limits", "ObjectReference", "Severity"]
 
@@ -55,7 +58,7 @@ class EventRecorder:
         *,
         instance: str = "",
         clock: Callable[[], datetime] = _utc_now,
-        metrics: Metrics | None = None,
+        metrics: "Metrics | None" = None,
         limits: Limits | None = None,
         flush_timeout: float = 5.0,
     ) -> None:
@@ -63,7 +66,7 @@ class EventRecorder:
         self._component = component
         self._instance = (instance or socket.gethostname())[:128]
         self._clock = clock
-        self._dropped = (metrics or Metrics()).events_dropped
+        self._dropped = (metrics or UNMEASURED).events_dropped
         self._ledger = Ledger(limits)
         self._flush_timeout = flush_timeout
         self._noted = asyncio.Event()

@@ -36,6 +36,7 @@ from .requests import Request
 from .resources import Manifest, Resource
 from .sender import Sender
 from .transport import Timeouts, Transport
+from .unmeasured import UNMEASURED
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class HttpClient:
         self._sender = Sender(
             config.credentials,
             self._timeouts,
-            metrics or Metrics(),
+            metrics or UNMEASURED,
             # Without a bound, a thousand pods at once are a thousand TLS handshakes at once.
             slots=asyncio.Semaphore(concurrency),
         )

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -22,10 +22,13 @@ from . import errors
 from .backoff import Backoff
 from .cache import Cache, Handler
 from .client import Client, EventType, WatchEvent
-from .metrics import Metrics
 from .objects import Object
 from .resources import Key, Manifest, Resource
 from .store import Index, Store
+from .unmeasured import UNMEASURED
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ class Informer(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
-        metrics: Metrics | None = None,
+        metrics: "Metrics | None" = None,
     ) -> None:
         self.resource = resource
         self.trouble = ""  # why the cache is behind, in words for people; "" when it is not
@@ -62,7 +65,7 @@ class Informer(Generic[T]):
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics or UNMEASURED
         self._cache = Cache(resource, kind, indexes=indexes, metrics=self._metrics)
         self._can_stream = True
         self._census: set[Key] | None = None  # what a streamed list has told so far

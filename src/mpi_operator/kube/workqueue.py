@@ -16,11 +16,14 @@ import asyncio
 import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .agenda import Agenda
 from .backoff import Backoff
-from .metrics import Metrics
+from .unmeasured import UNMEASURED
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 K = TypeVar("K", bound=Hashable)
 
@@ -38,7 +41,7 @@ class WorkQueue(Generic[K]):
         *,
         base_delay: float = 0.05,
         max_delay: float = 300.0,
-        metrics: Metrics | None = None,
+        metrics: "Metrics | None" = None,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
@@ -53,9 +56,9 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.TimerHandle | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self._count_into(metrics or Metrics())
+        self._count_into(metrics or UNMEASURED)
 
-    def _count_into(self, metrics: Metrics) -> None:
+    def _count_into(self, metrics: "Metrics") -> None:
         self._depth = metrics.queue_depth.labels(self.name)
         self._adds = metrics.queue_adds.labels(self.name)
         self._retries = metrics.queue_retries.labels(self.name)

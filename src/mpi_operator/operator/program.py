@@ -19,8 +19,9 @@ from prometheus_client import CollectorRegistry
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.controller import Controller
 from mpi_operator.controller.series import Series
-from mpi_operator.kube import HttpClient, config, errors
+from mpi_operator.kube import config, errors
 from mpi_operator.kube.election import Elector
+from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import Key
 from mpi_operator.kube.transport import Timeouts
