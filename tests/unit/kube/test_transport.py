@@ -124,6 +124,49 @@ async def test_a_query_arrives_as_it_is(value):
         assert dict(server.requests[0].query) == {"labelSelector": value}
 
 
+async def test_a_server_may_live_below_a_path():
+    async with serving(says()) as server, transport_to(f"{server.url}/k8s/one") as transport:
+        await send(transport, GET)
+        assert server.seen == ["GET /k8s/one/api/v1/namespaces/team/pods/x"]
+
+
+@pytest.mark.parametrize("size", [0, 2**16, 3 * 2**20])
+async def test_a_body_arrives_whole(size):
+    heard = []
+
+    async def handle(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert f"Content-Length: {size}\r\n".encode() in head
+        heard.append(await reader.readexactly(size))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    request = Request("update", "pods", "PUT", "/api/v1/pods", body=b"x" * size)
+    async with listening(handle) as address, transport_to(f"http://{address}") as transport:
+        assert await send(transport, request) == (200, b"hi")
+    assert heard == [b"x" * size]
+
+
+async def test_a_new_credential_is_shown_from_then_on():
+    async with connected(says()) as (server, transport):
+        for token in ("old", "new", "new"):
+            await send(transport, GET, Credential((("Authorization", token),)))
+        assert [each.headers["Authorization"] for each in server.requests] == ["old", "new", "new"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        pytest.param("/version\r\nEvil: yes", (), id="in a path"),
+        pytest.param("/version", (("Impersonate-User", "eve\r\nEvil: yes"),), id="in a header"),
+    ],
+)
+async def test_nobody_smuggles_a_header_in(path, headers):
+    async with connected(says()) as (server, transport):
+        with pytest.raises(ValueError, match="control character"):
+            await send(transport, requests.raw(path), Credential(headers))
+        assert server.seen == []
+
+
 async def test_connections_are_kept():
     async with connected(says()) as (server, transport):
         for _ in range(5):
@@ -142,6 +185,10 @@ async def test_a_transport_that_is_not_open_says_so():
     transport = Transport(
         Config("http://127.0.0.1", "default", TLS(), Fixed(NOBODY)), Timeouts(), ""
     )
+    with pytest.raises(RuntimeError, match="inside 'async with'"):
+        await send(transport)
+    async with transport:
+        pass
     with pytest.raises(RuntimeError, match="inside 'async with'"):
         await send(transport)
 
@@ -180,6 +227,38 @@ async def test_a_refusal_leaves_the_connection_in_use():
             with pytest.raises(errors.NotFound):
                 await send(transport)
         assert len(server.connections) == 1
+
+
+async def test_an_answer_may_be_announced():
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        for hint in (b"100 Continue", b"103 Early Hints"):
+            writer.write(b"HTTP/1.1 %b\r\n\r\n" % hint)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    async with listening(handle) as address, transport_to(f"http://{address}") as transport:
+        assert await send(transport) == (200, b"hi")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"Connection: close\r\nContent-Length: 2", id="that says so"),
+        pytest.param(b"Content-Type: text/plain", id="that ends with the connection"),
+    ],
+)
+async def test_an_answer_may_be_the_last_of_its_connection(head):
+    connections = []
+
+    async def handle(reader, writer):
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n\r\nhi" % head)
+
+    async with listening(handle) as address, transport_to(f"http://{address}") as transport:
+        assert await send(transport) == (200, b"hi")
+        assert await send(transport) == (200, b"hi")
+    assert len(connections) == 2
 
 
 # --- broken connections
@@ -235,6 +314,27 @@ async def test_a_long_time_limit_is_kept_to_the_millisecond():
         with pytest.raises(errors.DeadlineExceeded):
             await send(transport, timeout=7.25)
         assert asyncio.get_running_loop().time() - started == pytest.approx(7.25, abs=0.01)
+
+
+async def test_what_has_not_left_in_time_does_not_leave_later():
+    size, given_up, heard = 64 * 2**20, asyncio.Event(), bytearray()
+    ended = asyncio.Event()
+
+    async def handle(reader, writer):
+        await given_up.wait()
+        with suppress(OSError):
+            while chunk := await reader.read(2**20):
+                heard.extend(chunk)
+        ended.set()
+
+    request = Request("update", "pods", "PUT", "/api/v1/pods", body=b"x" * size)
+    async with listening(handle) as address, transport_to(f"http://{address}") as transport:
+        with pytest.raises(errors.DeadlineExceeded):
+            await send(transport, request, timeout=0.5)
+        given_up.set()
+        async with asyncio.timeout(20):
+            await ended.wait()
+    assert len(heard) < size
 
 
 async def test_a_hang_in_the_middle_ends_with_the_time():
@@ -365,6 +465,41 @@ async def test_a_proxy_that_refuses_means_not_sent_and_its_password_stays_secret
                 await send(transport)
     assert "the proxy answered 407" in str(raised.value)
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("request_", [GET, PUT], ids=["a read", "a write"])
+async def test_without_tls_a_proxy_is_told_the_whole_address(request_):
+    heard = []
+
+    async def handle(reader, writer):
+        heard.append((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    async with listening(handle) as address:
+        proxy = f"http://me:s3cr3t@{address}"
+        async with transport_to("http://api.invalid", proxy=proxy) as transport:
+            assert await send(transport, request_) == (200, b"hi")
+    line, *headers = heard[0]
+    assert line.startswith(f"{request_.method} http://api.invalid{request_.path}")
+    assert any(header.startswith("Proxy-Authorization: Basic ") for header in headers)
+
+
+async def test_through_a_proxy_too_nothing_is_sent_twice():
+    heard = []
+
+    async def handle(reader, writer):
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+
+    async with (
+        listening(handle) as address,
+        transport_to("http://api.invalid", proxy=f"http://{address}") as transport,
+    ):
+        await send(transport)
+        with pytest.raises(errors.ConnectionLost):
+            await send(transport, DELETE)
+    assert len(heard) == 2
 
 
 # --- long answers
