@@ -61,6 +61,7 @@ soak: setup binaries ## the tests on a real API server, n times over (n=50), to 
 
 .PHONY: setup
 setup: $(READY) ## the virtual environment
+	@$(if $(filter file,$(origin PYTHON)),,scripts/setup --check '$(PYTHON)' '$(VENV)')
 
 $(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(VENV)' $^

@@ -2,9 +2,9 @@
 
 Results go to standard output and progress to standard error, so that
 
-    export KUBECONFIG=$(python -m devcluster up)
+    KUBECONFIG=$(python -m devcluster up) && export KUBECONFIG
 
-works, however long the first build takes.
+works, however long the first build takes. (`export KUBECONFIG=$(…)` would hide a failure.)
 """
 
 import argparse
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  python -m devcluster build                      compile the pinned programs once (minutes)
-  export KUBECONFIG=$(python -m devcluster up)    a control plane that outlives this command
-  python -m devcluster up --name two --audit      another one, with an audit log
+  # compile the pinned programs once (minutes)
+  python -m devcluster build
+  # a control plane that outlives this command
+  KUBECONFIG=$(python -m devcluster up) && export KUBECONFIG
+  # another one, with an audit log
+  python -m devcluster up --name two --audit
   python -m devcluster status -o json
   python -m devcluster down --all
-  python -m devcluster clean                      what dead owners and old versions left behind
+  # remove what dead owners and old versions left behind
+  python -m devcluster clean
 
 KUBEBUILDER_ASSETS=DIR uses the programs in DIR and builds none.
 """
@@ -105,7 +109,7 @@ def show_status(options: argparse.Namespace) -> int:
     elif found:
         print(status.table(found))
     else:
-        say("Nothing is up. Start a control plane with `up`.")
+        say("Nothing is up. `make cluster-up` or `python -m devcluster up` starts one.")
     return 0 if found else 1
 
 
@@ -224,10 +228,15 @@ def _take_down(name: str) -> None:
     with _sole_worker_on(name):
         run = runs.adopt(name)
         if run is None:
-            say(f"{name}: not up")
+            say(f"{name}: not up{_others()}")
         else:
             run.end()
             say(f"{name}: down, its data deleted")
+
+
+def _others() -> str:
+    names = ", ".join(directory.name for directory in runs.detached())
+    return f"; others are: {names} (python -m devcluster down --name NAME)" if names else ""
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from tests.unit.devcluster.patience import until
+from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.api
 
@@ -26,7 +26,7 @@ def test_the_audit_log_tells_who_wrote_what(start_control_plane):
             if record.user in ("admin", "eve")
         )
 
-    until(lambda: writes().total() >= 4)
+    block_until(lambda: writes().total() >= 4)
     assert writes() == {
         ("admin", "create", 201): 2,
         ("admin", "delete", 200): 1,

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster import runs
 from devcluster.process import Process
-from tests.unit.devcluster.patience import until
+from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.api
 
@@ -39,8 +39,8 @@ def test_an_owner_that_is_ended_takes_everything_with_it(start_owner, number):
     processes = runs.recorded(directory)
     assert components(processes) == {"etcd": True, "kube-apiserver": True}
     owner.send_signal(number)
-    until(lambda: not directory.exists())
-    until(lambda: not any(each.is_alive for each in processes))
+    block_until(lambda: not directory.exists())
+    block_until(lambda: not any(each.is_alive for each in processes))
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from devcluster.binaries import TOOLS
 from devcluster.control_plane import APISERVER, ETCD, ControlPlane
 from devcluster.endpoint import Endpoint
 from devcluster.readiness import NotReady
-from tests.unit.devcluster.patience import until
+from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.api
 
@@ -53,7 +53,7 @@ def test_users_may_do_what_rbac_says(control_plane):
     }
     bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
     assert control_plane.endpoint().request("POST", bindings, binding).status == 201
-    until(lambda: eve.request("GET", CONFIG_MAPS).status == 200)
+    block_until(lambda: eve.request("GET", CONFIG_MAPS).status == 200)
     assert eve.request("POST", CONFIG_MAPS, config_map("evil")).status == 403
 
 
@@ -78,7 +78,7 @@ def test_the_controller_manager_collects_garbage(control_plane):
     admin.request("POST", CONFIG_MAPS, config_map("owned", ownerReferences=[reference]))
     assert "owned" in names(control_plane)
     admin.request("DELETE", f"{CONFIG_MAPS}/owner")
-    until(lambda: "owned" not in names(control_plane))
+    block_until(lambda: "owned" not in names(control_plane))
 
 
 def test_two_at_once_know_nothing_of_each_other(control_plane, minimal):

@@ -1,6 +1,6 @@
 import pytest
 
-from devcluster import binaries
+from devcluster import binaries, runs
 from devcluster.__main__ import main
 
 
@@ -43,6 +43,23 @@ def test_taking_down_what_is_not_up_is_fine(capsys):
     assert capsys.readouterr().err == "default: not up\nNothing is up.\n"
 
 
+def test_who_takes_down_what_is_not_up_hears_what_is(capsys):
+    runs.create("two").detach()
+    assert main(["down"]) == 0
+    assert main(["down", "--name", "two"]) == 0
+    assert capsys.readouterr().err == (
+        "default: not up; others are: two (python -m devcluster down --name NAME)\n"
+        "two: down, its data deleted\n"
+    )
+
+
+def test_status_of_nothing_names_commands_that_start_something(capsys):
+    assert main(["status"]) == 1
+    said = capsys.readouterr().err
+    assert "make cluster-up" in said
+    assert "python -m devcluster up" in said
+
+
 def test_clean_removes_programs_that_are_not_pinned_any_more(fake_go):
     main(["build", "etcd"])
     old = binaries.cache_directory() / "etcd-v3.0.0-0123456789ab"
@@ -56,4 +73,4 @@ def test_clean_removes_programs_that_are_not_pinned_any_more(fake_go):
 def test_help_has_examples(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "export KUBECONFIG=$(python -m devcluster up)" in capsys.readouterr().out
+    assert "KUBECONFIG=$(python -m devcluster up) && export KUBECONFIG" in capsys.readouterr().out

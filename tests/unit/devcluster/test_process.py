@@ -7,7 +7,7 @@ import pytest
 
 from devcluster import process
 from devcluster.process import Process
-from tests.unit.devcluster.patience import until
+from tests.support.waiting import block_until
 
 Start = Callable[..., Process]
 
@@ -54,34 +54,34 @@ def test_stopping_twice_is_fine(run):
 
 def test_a_process_that_will_not_stop_is_killed(run):
     stubborn = run("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
-    until(lambda: "ready" in stubborn.log.read_text())
+    block_until(lambda: "ready" in stubborn.log.read_text())
     stubborn.stop(grace_seconds=0.1)
     assert stubborn.exit_code == -9
 
 
 def test_its_children_end_with_it(run):
     parent = run("sh", "-c", "sleep 1000 & echo $!; wait")
-    until(lambda: parent.log.read_text().endswith("\n"))
+    block_until(lambda: parent.log.read_text().endswith("\n"))
     child = found(int(parent.log.read_text()))
     parent.stop()
-    until(lambda: not child.is_alive)
+    block_until(lambda: not child.is_alive)
 
 
 def test_children_that_outlive_their_parent_are_killed(run):
     parent = run("sh", "-c", "sleep 1000 & echo $!; exit 3")
-    until(lambda: not parent.is_alive)
+    block_until(lambda: not parent.is_alive)
     child = found(int(parent.log.read_text()))
     parent.kill()
-    until(lambda: not child.is_alive)
+    block_until(lambda: not child.is_alive)
     assert parent.exit_code == 3
 
 
 def test_a_paused_process_stands_still_until_it_is_resumed(run):
     sleeper = run("sleep", "1000")
     sleeper.pause()
-    until(lambda: state_of(sleeper.pid) == "T")
+    block_until(lambda: state_of(sleeper.pid) == "T")
     sleeper.resume()
-    until(lambda: state_of(sleeper.pid) == "S")
+    block_until(lambda: state_of(sleeper.pid) == "S")
 
 
 def test_a_paused_process_can_be_stopped_in_an_orderly_way(run):
@@ -115,4 +115,4 @@ def test_waiting_is_not_endless(run):
 def test_vitals_tell_age_and_size(run):
     sleeper = run("sleep", "1000")
     assert 0 <= sleeper.vitals().uptime_seconds < 60
-    until(lambda: sleeper.vitals().memory_bytes > 0)  # the kernel counts in batches
+    block_until(lambda: sleeper.vitals().memory_bytes > 0)  # the kernel counts in batches

@@ -15,7 +15,7 @@ import pytest
 from devcluster import process, runs
 from devcluster.process import Process
 from devcluster.runs import Run
-from tests.unit.devcluster.patience import until
+from tests.support.waiting import block_until
 
 Begin = Callable[..., Run]
 StartOwner = Callable[[], tuple[subprocess.Popen[str], Path]]
@@ -139,7 +139,7 @@ def test_the_guard_cleans_up_at_once_when_the_owner_is_killed(owner):
     process, directory = owner()
     dummy = dummy_of(directory)
     process.kill()
-    until(lambda: not directory.exists())
+    block_until(lambda: not directory.exists())
     assert not dummy.is_alive
 
 
@@ -148,7 +148,7 @@ def test_an_owner_that_is_told_to_end_leaves_nothing(owner, number):
     process, directory = owner()
     dummy = dummy_of(directory)
     process.send_signal(number)
-    until(lambda: not directory.exists())
+    block_until(lambda: not directory.exists())
     assert not dummy.is_alive
 
 
@@ -246,7 +246,7 @@ def test_some_names_cannot_be(name):
 def test_programs_of_a_run_see_little_of_our_environment(begin, monkeypatch):
     monkeypatch.setenv("ETCD_NAME", "surprise")
     dummy = dummy_of(begin().directory)
-    until(lambda: b"sleep" in Path(f"/proc/{dummy.pid}/cmdline").read_bytes())
+    block_until(lambda: b"sleep" in Path(f"/proc/{dummy.pid}/cmdline").read_bytes())
     assert b"surprise" not in Path(f"/proc/{dummy.pid}/environ").read_bytes()
 
 
