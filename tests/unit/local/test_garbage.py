@@ -1,0 +1,216 @@
+"""What owns what, and what goes with it."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpi_operator.kube import errors
+from mpi_operator.kube.client import Propagation
+from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS
+from tests.unit.local.clusters import a_cluster, named, owned, pod
+
+FOREGROUND, ORPHAN = Propagation.FOREGROUND, Propagation.ORPHAN
+
+
+async def there(cluster, resource=CONFIG_MAPS):
+    listed = await cluster.list(resource)
+    return {each["metadata"]["name"]: each["metadata"] for each in listed.items}
+
+
+@pytest.fixture
+def cluster():
+    return a_cluster()
+
+
+async def test_a_chain_of_owners_goes_to_its_end(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("c0"))
+    for number in range(1, 2000):
+        owner = await cluster.create(CONFIG_MAPS, owned(f"c{number}", owner))
+    await cluster.delete(CONFIG_MAPS, "c0", "here")
+    assert await there(cluster) == {}
+
+
+async def test_who_has_another_owner_stays_and_forgets_the_one_that_is_gone(cluster):
+    one = await cluster.create(CONFIG_MAPS, named("one"))
+    two = await cluster.create(CONFIG_MAPS, named("two"))
+    await cluster.create(CONFIG_MAPS, owned("child", one, two))
+    await cluster.delete(CONFIG_MAPS, "one", "here")
+    [left] = (await there(cluster))["child"]["ownerReferences"]
+    assert left["name"] == "two"
+
+
+async def test_what_is_created_for_an_owner_that_is_gone_goes_too(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    await cluster.delete(CONFIG_MAPS, "owner", "here")
+    created = await cluster.create(CONFIG_MAPS, owned("late", owner))
+    assert created["metadata"]["uid"]
+    assert await there(cluster) == {}
+
+
+async def test_what_is_given_to_an_owner_that_is_gone_goes_too(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    await cluster.create(CONFIG_MAPS, named("child"))
+    await cluster.delete(CONFIG_MAPS, "owner", "here")
+    references = owned("child", owner)["metadata"]["ownerReferences"]
+    await cluster.patch(CONFIG_MAPS, "child", {"metadata": {"ownerReferences": references}}, "here")
+    assert await there(cluster) == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"uid": "another"}, id="another uid"),
+        pytest.param({"name": "another"}, id="another name"),
+        pytest.param({"kind": "Secret"}, id="another kind"),
+    ],
+)
+async def test_only_the_very_owner_counts(cluster, change):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    child = owned("child", owner)
+    child["metadata"]["ownerReferences"][0] |= change
+    await cluster.create(CONFIG_MAPS, child)
+    assert set(await there(cluster)) == {"owner"}
+
+
+async def test_an_owner_in_another_namespace_is_none(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    await cluster.create(CONFIG_MAPS, owned("child", owner, namespace="there"))
+    assert set(await there(cluster)) == {"owner"}
+
+
+async def test_of_a_kind_that_nobody_knows_nobody_can_tell(cluster):
+    stranger = {"apiVersion": "example.com/v1", "kind": "Stranger", "name": "s", "uid": "u"}
+    await cluster.create(CONFIG_MAPS, named("child", ownerReferences=[stranger]))
+    assert set(await there(cluster)) == {"child"}
+
+
+async def test_a_running_pod_of_a_deleted_owner_has_its_grace(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    running = pod("p", node="here")
+    running["metadata"]["ownerReferences"] = owned("", owner)["metadata"]["ownerReferences"]
+    await cluster.create(PODS, running)
+    await cluster.delete(CONFIG_MAPS, "owner", "here")
+    assert (await there(cluster, PODS))["p"]["deletionGracePeriodSeconds"] == 30
+
+
+async def test_an_owner_in_the_foreground_waits_for_those_that_block_it(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    held = owned("held", owner, blocking=True, finalizers=["example.com/hold"])
+    await cluster.create(CONFIG_MAPS, held)
+    await cluster.create(CONFIG_MAPS, owned("free", owner, blocking=True))
+    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    found = await there(cluster)
+    assert set(found) == {"owner", "held"}
+    assert found["owner"]["finalizers"] == ["foregroundDeletion"]
+    await cluster.patch(CONFIG_MAPS, "held", {"metadata": {"finalizers": None}}, "here")
+    assert await there(cluster) == {}
+
+
+async def test_an_owner_in_the_foreground_does_not_wait_for_those_that_do_not_block(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    await cluster.create(CONFIG_MAPS, owned("held", owner, finalizers=["example.com/hold"]))
+    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    assert set(await there(cluster)) == {"held"}
+
+
+async def test_a_foreground_goes_down_to_the_grandchildren_first(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    child = await cluster.create(CONFIG_MAPS, owned("child", owner, blocking=True))
+    grandchild = owned("grandchild", child, blocking=True, finalizers=["example.com/hold"])
+    await cluster.create(CONFIG_MAPS, grandchild)
+    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    assert set(await there(cluster)) == {"owner", "child", "grandchild"}
+    await cluster.patch(CONFIG_MAPS, "grandchild", {"metadata": {"finalizers": None}}, "here")
+    assert await there(cluster) == {}
+
+
+@pytest.mark.parametrize("propagation", list(Propagation))
+async def test_a_circle_of_owners_has_an_end(cluster, propagation):
+    one = await cluster.create(CONFIG_MAPS, named("one"))
+    two = await cluster.create(CONFIG_MAPS, owned("two", one, blocking=True))
+    references = owned("", two, blocking=True)["metadata"]["ownerReferences"]
+    await cluster.patch(CONFIG_MAPS, "one", {"metadata": {"ownerReferences": references}}, "here")
+    await cluster.delete(CONFIG_MAPS, "one", "here", propagation=propagation)
+    assert set(await there(cluster)) == ({"two"} if propagation is ORPHAN else set())
+
+
+GRAPHS = st.lists(
+    st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=3), min_size=8, max_size=8
+)
+
+
+async def cluster_of(graph):
+    """Objects 0 to 7, each owned by some others; circles are welcome."""
+    cluster = a_cluster()
+    for number in range(len(graph)):
+        await cluster.create(CONFIG_MAPS, named(f"c{number}"))
+    for number, owners in enumerate(graph):
+        references = []
+        for owner, blocking in owners:
+            found = await cluster.get(CONFIG_MAPS, f"c{owner}", "here")
+            references += owned("", found, blocking=blocking)["metadata"]["ownerReferences"]
+        change = {"metadata": {"ownerReferences": references}}
+        await cluster.patch(CONFIG_MAPS, f"c{number}", change, "here")
+    return cluster
+
+
+async def delete_all(cluster, deletions):
+    for number, propagation in deletions:
+        try:
+            await cluster.delete(CONFIG_MAPS, f"c{number}", "here", propagation=propagation)
+        except errors.NotFound:
+            continue
+
+
+def no_orphans(found):
+    uids = {metadata["uid"] for metadata in found.values()}
+    for metadata in found.values():
+        owners = {each["uid"] for each in metadata.get("ownerReferences", ())}
+        assert owners <= uids, "nobody refers to an owner that is gone"
+        assert "deletionTimestamp" not in metadata, "nobody waits for ever"
+
+
+@settings(deadline=None)
+@given(GRAPHS, st.lists(st.tuples(st.integers(0, 7), st.sampled_from(Propagation)), max_size=4))
+def test_whatever_is_deleted_leaves_no_orphans_and_nobody_waiting(graph, deletions):
+    async def story():
+        cluster = await cluster_of(graph)
+        await delete_all(cluster, deletions)
+        no_orphans(await there(cluster))
+
+    asyncio.run(story())
+
+
+def expected(graph, start):
+    """Who is left without `start`: whoever has no owners, or one that is left."""
+    gone = {start}
+    while True:
+        more = {
+            number
+            for number, owners in enumerate(graph)
+            if number not in gone and owners and all(owner in gone for owner, _ in owners)
+        }
+        if not more:
+            return {f"c{number}" for number in range(len(graph))} - {f"c{n}" for n in gone}
+        gone |= more
+
+
+@settings(deadline=None)
+@given(GRAPHS, st.sampled_from([Propagation.BACKGROUND, Propagation.FOREGROUND]))
+def test_exactly_those_go_whose_owners_all_went(graph, propagation):
+    async def story():
+        cluster = await cluster_of(graph)
+        await delete_all(cluster, [(0, propagation)])
+        assert set(await there(cluster)) == expected(graph, 0)
+
+    asyncio.run(story())
+
+
+async def test_owners_of_any_kind_are_owners(cluster):
+    owner = await cluster.create(CONFIG_MAPS, named("owner"))
+    child = {**owned("child", owner), "data": {}}
+    await cluster.create(SECRETS, child)
+    await cluster.delete(CONFIG_MAPS, "owner", "here")
+    assert await there(cluster, SECRETS) == {}

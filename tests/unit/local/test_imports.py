@@ -1,0 +1,26 @@
+"""`mpijob run` starts in no time, so a cluster in memory brings in nothing that it does not use."""
+
+import json
+import subprocess
+import sys
+
+HEAVY = {"aiohttp", "cryptography", "prometheus_client"}
+# What the cluster and the Job controller are made of, and of our own packages nothing above them.
+PROGRAM = """
+import json, sys
+import mpi_operator.local.cluster, mpi_operator.local.job_controller
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_cluster_in_memory_needs_neither_http_nor_cryptography_nor_metrics():
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
+    modules = set(json.loads(ended.stdout))
+    assert not modules & HEAVY
+
+
+def test_a_cluster_in_memory_knows_nothing_about_mpi_jobs():
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
+    packages = {".".join(name.split(".")[:2]) for name in json.loads(ended.stdout)}
+    ours = {name for name in packages if name.startswith("mpi_operator.")}
+    assert ours == {"mpi_operator.kube", "mpi_operator.local"}

@@ -1,0 +1,329 @@
+"""What is decided about a Job, as tables: the Job, its pods and the time, and what follows."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.local.job_decisions import Pace, decide
+from tests.unit.local.jobs import a_job, a_pod, at, stamp
+
+PACE = Pace(first=timedelta(seconds=10), longest=timedelta(seconds=60))
+
+
+def condition(kind, reason="", message="", *, status="True", time=0.0):
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": stamp(time),
+        "lastTransitionTime": stamp(time),
+    }
+
+
+def conditions_of(decision):
+    return [(each.type, each.status, each.reason) for each in decision.status.conditions]
+
+
+def uids(pods):
+    return [pod.uid for pod in pods]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What comes of it, as far as it matters."""
+
+    create: bool = False
+    delete: tuple[str, ...] = ()
+    release: tuple[str, ...] = ()
+    active: int = 0
+    wait: float | None = None
+
+
+def outcome(decision):
+    wait = decision.look_again
+    return Expected(
+        create=decision.create,
+        delete=tuple(uids(decision.delete)),
+        release=tuple(uids(decision.release)),
+        active=decision.status.active,
+        wait=None if wait is None else wait.total_seconds(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "pods", "expected"),
+    [
+        pytest.param(a_job({}), [], Expected(create=True, active=1), id="a new Job gets its pod"),
+        pytest.param(a_job(), [a_pod()], Expected(active=1), id="while it runs there is one"),
+        pytest.param(
+            a_job(),
+            [a_pod("Failed", ended=3)],
+            Expected(release=("p1",), wait=8),
+            id="after a failure the next try waits from its end on",
+        ),
+        pytest.param(
+            a_job({"startTime": stamp(0), "failed": 2}),
+            [a_pod("Failed", uid="p3", ended=-30)],
+            Expected(release=("p3",), wait=5),
+            id="the third failure waits four times as long",
+        ),
+        pytest.param(
+            a_job({"startTime": stamp(0), "failed": 5}),
+            [a_pod("Failed", uid="p6", tracked=False, ended=-50)],
+            Expected(wait=5),
+            id="but there is a longest wait",
+        ),
+        pytest.param(
+            a_job({"startTime": stamp(0), "failed": 1}),
+            [a_pod("Failed", tracked=False, ended=-6)],
+            Expected(create=True, active=1),
+            id="then there is another pod",
+        ),
+        pytest.param(
+            a_job({"startTime": stamp(0), "failed": 3}),
+            [],
+            Expected(create=True, active=1),
+            id="nobody knows since when to wait if the failed pods are gone",
+        ),
+        pytest.param(
+            a_job(),
+            [a_pod(deleted=True)],
+            Expected(),
+            id="a pod that is ending is not replaced before it has ended",
+        ),
+        pytest.param(
+            a_job(podReplacementPolicy="TerminatingOrFailed"),
+            [a_pod(deleted=True)],
+            Expected(release=("p1",), wait=5),
+            id="unless the Job takes that for a failure",
+        ),
+        pytest.param(
+            a_job(),
+            [a_pod(deleted=True, grace=0)],
+            Expected(release=("p1",), wait=5),
+            id="a pod that was deleted by force has failed",
+        ),
+        pytest.param(
+            a_job(),
+            [a_pod(uid="p1"), a_pod(uid="p2", ready=True)],
+            Expected(delete=("p1",), active=1),
+            id="of two pods the better one stays",
+        ),
+        pytest.param(
+            a_job(suspend=True),
+            [a_pod()],
+            Expected(delete=("p1",)),
+            id="a suspended Job has no pod",
+        ),
+        pytest.param(
+            a_job(suspend=True),
+            [a_pod(deleted=True)],
+            Expected(release=("p1",)),
+            id="a pod that was stopped is let go and not counted",
+        ),
+        pytest.param(
+            a_job(suspend=True),
+            [a_pod("Failed", ended=1)],
+            Expected(release=("p1",)),
+            id="one that failed by itself before is counted",
+        ),
+        pytest.param(
+            a_job({"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}),
+            [a_pod(deleted=True)],
+            Expected(release=("p1",)),
+            id="nor counted if the Job goes on before that is done",
+        ),
+        pytest.param(
+            a_job(activeDeadlineSeconds=100),
+            [a_pod()],
+            Expected(active=1, wait=95),
+            id="a deadline",
+        ),
+        pytest.param(
+            a_job(activeDeadlineSeconds=5),
+            [a_pod()],
+            Expected(delete=("p1",)),
+            id="past the deadline the pod goes",
+        ),
+        pytest.param(
+            a_job(activeDeadlineSeconds=5, suspend=True),
+            [],
+            Expected(),
+            id="a suspended Job has no deadline",
+        ),
+        pytest.param(
+            a_job(backoffLimit=3, restart_policy="OnFailure"),
+            [a_pod(restarts=2)],
+            Expected(active=1),
+            id="restarts in place are allowed up to the limit",
+        ),
+        pytest.param(
+            a_job(backoffLimit=3, restart_policy="OnFailure"),
+            [a_pod(restarts=3)],
+            Expected(delete=("p1",)),
+            id="and no further",
+        ),
+        pytest.param(
+            a_job(backoffLimit=0),
+            [a_pod(restarts=9)],
+            Expected(active=1),
+            id="restarts count only where the Job allows them",
+        ),
+        pytest.param(
+            a_job({"startTime": stamp(0), "conditions": [condition("Complete")]}),
+            [a_pod(), a_pod("Succeeded", uid="p2")],
+            Expected(release=("p1", "p2")),
+            id="after the end nothing is held",
+        ),
+    ],
+)
+def test_the_next_step(job, pods, expected):
+    assert outcome(decide(job, pods, at(5), PACE)) == expected
+
+
+# --- counting
+
+
+def test_a_pod_that_ended_is_noted_before_it_is_let_go_and_counted_after():
+    job, pod = a_job(), a_pod("Failed", ended=5)
+    noted = decide(job, [pod], at(5), PACE)
+    assert noted.status.uncounted_terminated_pods.failed == ("p1",)
+    assert (noted.status.failed, uids(noted.release)) == (0, ["p1"])
+    released = a_pod("Failed", ended=5, tracked=False)
+    counted = decide(with_status(job, noted), [released], at(5), PACE)
+    assert (counted.status.failed, counted.status.uncounted_terminated_pods.failed) == (1, ())
+    assert decide(with_status(job, counted), [released], at(5), PACE).status == counted.status
+
+
+def test_a_noted_pod_counts_when_it_is_gone():
+    job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
+    assert decide(job, [], at(5), PACE).status.failed == 1
+
+
+def test_nothing_is_counted_twice_while_it_is_noted():
+    job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
+    decision = decide(job, [a_pod("Failed", ended=5)], at(5), PACE)
+    assert decision.status.uncounted_terminated_pods.failed == ("p1",)
+    assert decision.look_again == timedelta(seconds=10), "as after one failure"
+
+
+def with_status(job, decision):
+    return type(job)(metadata=job.metadata, spec=job.spec, status=decision.status)
+
+
+def ending(job, pods, now=5.0):
+    """The decisions until nothing changes any more, with the node's part done at once."""
+    decisions = []
+    for _ in range(10):
+        decision = decide(job, pods, at(now), PACE)
+        decisions.append(decision)
+        gone = set(uids(decision.delete))
+        released = {*uids(decision.release)}
+        before, job = job, with_status(job, decision)
+        after = [a_pod(pod.status.phase, uid=pod.uid, tracked=False) for pod in pods]
+        pods = [
+            new if old.uid in released else old
+            for old, new in zip(pods, after, strict=True)
+            if old.uid not in gone
+        ]
+        if job == before and not (gone or released):
+            return decisions
+    raise AssertionError("there is no end")
+
+
+# --- ends
+
+
+def test_a_pod_that_succeeds_completes_the_job():
+    *_, last = ending(a_job(), [a_pod("Succeeded", ended=5)])
+    assert (last.status.succeeded, last.status.active) == (1, 0)
+    assert last.status.completion_time == stamp(5)
+    assert conditions_of(last) == [
+        ("SuccessCriteriaMet", "True", "CompletionsReached"),
+        ("Complete", "True", "CompletionsReached"),
+    ]
+
+
+def test_what_is_aimed_for_is_said_before_it_is_reached():
+    first, *_ = ending(a_job(), [a_pod("Succeeded", ended=5)])
+    assert conditions_of(first) == [("SuccessCriteriaMet", "True", "CompletionsReached")]
+
+
+def test_too_many_failures_fail_the_job():
+    *_, last = ending(a_job(backoffLimit=0), [a_pod("Failed", ended=5)])
+    assert (last.status.failed, last.status.completion_time) == (1, "")
+    assert conditions_of(last) == [
+        ("FailureTarget", "True", "BackoffLimitExceeded"),
+        ("Failed", "True", "BackoffLimitExceeded"),
+    ]
+    assert last.status.conditions[-1].message == "Job has reached the specified backoff limit"
+
+
+def test_a_deadline_fails_the_job_and_what_it_ended_has_failed():
+    *_, last = ending(a_job(activeDeadlineSeconds=5), [a_pod()])
+    assert last.status.failed == 1
+    assert conditions_of(last)[-1] == ("Failed", "True", "DeadlineExceeded")
+    assert last.status.conditions[-1].message == "Job was active longer than specified deadline"
+
+
+def test_the_last_word_waits_for_pods_that_are_ending():
+    target = condition("FailureTarget", "DeadlineExceeded", "too long")
+    job = a_job({"startTime": stamp(0), "conditions": [target]})
+    waiting = decide(job, [a_pod(deleted=True, tracked=False)], at(9), PACE)
+    assert conditions_of(waiting) == [("FailureTarget", "True", "DeadlineExceeded")]
+    assert waiting.status.terminating == 1
+    over = decide(job, [], at(9), PACE)
+    assert conditions_of(over)[-1] == ("Failed", "True", "DeadlineExceeded")
+
+
+def test_what_a_job_aims_for_is_not_taken_back():
+    target = condition("FailureTarget", "DeadlineExceeded", "too long")
+    job = a_job({"startTime": stamp(0), "conditions": [target]})
+    *_, last = ending(job, [a_pod("Succeeded", ended=5)])
+    assert conditions_of(last)[-1] == ("Failed", "True", "DeadlineExceeded")
+    assert last.status.succeeded == 1
+
+
+# --- suspension and time
+
+
+def test_a_suspended_job_says_so_and_forgets_when_it_began():
+    decision = decide(a_job(suspend=True), [a_pod()], at(5), PACE)
+    assert (decision.status.start_time, decision.status.active) == ("", 0)
+    assert conditions_of(decision) == [("Suspended", "True", "JobSuspended")]
+
+
+def test_a_job_that_goes_on_begins_again():
+    suspended = {"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}
+    decision = decide(a_job(suspended, activeDeadlineSeconds=100), [], at(50), PACE)
+    assert decision.create
+    assert decision.status.start_time == stamp(50)
+    assert decision.look_again == timedelta(seconds=100)
+    assert conditions_of(decision) == [("Suspended", "False", "JobResumed")]
+
+
+@pytest.mark.parametrize(
+    ("now", "expire", "wait"),
+    [
+        pytest.param(5, False, 5, id="it is kept for its time"),
+        pytest.param(10, True, None, id="and then goes"),
+    ],
+)
+def test_a_finished_job_has_a_time_to_live(now, expire, wait):
+    finished = {"startTime": stamp(0), "conditions": [condition("Failed", "x", "y")]}
+    decision = decide(a_job(finished, ttlSecondsAfterFinished=10), [], at(now), PACE)
+    assert decision.expire is expire
+    assert decision.look_again == (None if wait is None else timedelta(seconds=wait))
+
+
+def test_a_deleted_job_lets_its_pods_go():
+    job = a_job()
+    going = type(job.metadata)(deletion_timestamp=stamp(0))
+    decision = decide(type(job)(metadata=going), [a_pod()], at(5), PACE)
+    assert outcome(decision) == Expected(release=("p1",))
+
+
+def test_ready_pods_are_counted():
+    assert decide(a_job(), [a_pod(ready=True)], at(5), PACE).status.ready == 1

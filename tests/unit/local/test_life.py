@@ -1,0 +1,143 @@
+"""A job from its creation to its end: the real controller, on a cluster in memory."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.api.complaints import InvalidJob
+from mpi_operator.api.reading import read_job
+from mpi_operator.build.settings import Settings
+from mpi_operator.controller.controller import Controller
+from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.kube import errors
+from mpi_operator.kube.errors import Cause
+from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
+from mpi_operator.local import refusals
+from mpi_operator.local.cluster import LocalCluster
+from mpi_operator.local.job_controller import JobController
+from mpi_operator.local.job_decisions import Pace
+from mpi_operator.local.kinds import Kind, Scale
+from tests.support.mpijobs import mpijob
+from tests.support.waiting import until
+from tests.unit.local.scripted_node import ScriptedNode
+
+
+def admitted(manifest: Manifest) -> Manifest:
+    """An MPIJob that can run, or else Invalid: what the definition does on an API server."""
+    try:
+        read_job(manifest)
+    except InvalidJob as error:
+        causes = [
+            Cause("FieldValueInvalid", each.message, each.path.text) for each in error.complaints
+        ]
+        raise refusals.invalid(MPI_JOBS, manifest["metadata"]["name"], causes) from error
+    return manifest
+
+
+MPI_JOB = Kind(
+    MPI_JOBS,
+    has_status=True,
+    scale=Scale(
+        ".spec.mpiReplicaSpecs.Worker.replicas",
+        ".status.replicaStatuses.Worker.active",
+        ".status.selector",
+    ),
+    admit=admitted,
+)
+
+
+def script(pod: Manifest) -> tuple[float, int] | None:
+    """Workers run until they are told to end; the launcher is done in a moment."""
+    is_launcher = pod["metadata"]["labels"]["training.kubeflow.org/job-role"] == "launcher"
+    return (0.05, 0) if is_launcher else None
+
+
+@asynccontextmanager
+async def a_world(script=script):
+    cluster = LocalCluster([MPI_JOB])
+    controller = Controller(cluster, cluster, Settings())
+    node = ScriptedNode(cluster, script)
+    jobs = JobController(cluster, pace=Pace(first=timedelta(seconds=0.1)))
+
+    async def lead():
+        await controller.synced()
+        await controller.lead()
+
+    tasks = [asyncio.create_task(each) for each in (node.run(), jobs.run(), controller.follow())]
+    leading = asyncio.create_task(lead())
+    try:
+        yield cluster
+    finally:
+        controller.stop()
+        await leading
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def condition(cluster, kind):
+    job = await cluster.get(MPI_JOBS, "pi", "default")
+    conditions = job.get("status", {}).get("conditions", ())
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+
+
+async def count(cluster, resource):
+    return len((await cluster.list(resource)).items)
+
+
+async def test_a_job_runs_succeeds_and_is_cleaned_up():
+    async with a_world() as cluster:
+        await cluster.create(MPI_JOBS, mpijob("pi", runPolicy={"cleanPodPolicy": "Running"}))
+        await until(lambda: condition(cluster, "Succeeded"), 10)
+
+        async def is_clean():
+            return await count(cluster, PODS) == 1
+
+        await until(is_clean, 10)
+        [launcher] = (await cluster.list(PODS)).items
+        assert launcher["status"]["phase"] == "Succeeded"
+        status = (await cluster.get(MPI_JOBS, "pi", "default"))["status"]
+        assert status["replicaStatuses"]["Launcher"] == {"active": 0, "failed": 0, "succeeded": 1}
+        assert status["completionTime"]
+        reasons = {event["reason"] for event in (await cluster.list(EVENTS)).items}
+        assert {"MPIJobCreated", "MPIJobSucceeded"} <= reasons
+
+        await cluster.delete(MPI_JOBS, "pi", "default")
+        await until(lambda: is_empty(cluster, PODS), 10)
+        for resource in (MPI_JOBS, JOBS, SERVICES, CONFIG_MAPS, SECRETS):
+            assert await is_empty(cluster, resource), resource
+
+
+async def is_empty(cluster, resource):
+    return await count(cluster, resource) == 0
+
+
+async def test_a_job_is_scaled_suspended_and_goes_on():
+    async with a_world(lambda _: None) as cluster:
+        await cluster.create(MPI_JOBS, mpijob("pi"))
+        await until(lambda: condition(cluster, "Running"), 10)
+        size = {"spec": {"replicas": 3}}
+        await cluster.patch(MPI_JOBS, "pi", size, "default", subresource="scale")
+
+        async def has(workers):
+            running = await cluster.list(
+                PODS,
+                label_selector="training.kubeflow.org/job-role=worker",
+                field_selector="status.phase=Running",
+            )
+            return len(running.items) == workers
+
+        await until(lambda: has(3), 10)
+        await cluster.patch(MPI_JOBS, "pi", {"spec": {"runPolicy": {"suspend": True}}}, "default")
+        await until(lambda: is_empty(cluster, PODS), 10)
+        await cluster.patch(MPI_JOBS, "pi", {"spec": {"runPolicy": {"suspend": False}}}, "default")
+        await until(lambda: has(3), 10)
+        await until(lambda: condition(cluster, "Running"), 10)
+
+
+async def test_a_job_that_cannot_run_is_refused_at_the_door():
+    cluster = LocalCluster([MPI_JOB])
+    with pytest.raises(errors.Invalid, match=r"spec\.mpiImplementation"):
+        await cluster.create(MPI_JOBS, mpijob("pi", mpiImplementation="None"))
