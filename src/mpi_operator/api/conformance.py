@@ -80,14 +80,16 @@ def _check(value: object, schema: Schema, path: Path, found: Findings) -> None:
 
 
 def _check_object(value: dict[Any, Any], schema: Schema, path: Path, found: Findings) -> None:
-    for name in schema.get("required", ()):
-        if value.get(name) is None:
-            # An item of a list is nothing without it; elsewhere there is a default to go on with.
-            is_item = bool(path.keys) and isinstance(path.keys[-1], int)
-            missing = path.field(name)
-            found.complain(missing, "is required", unusable=path if is_item else missing)
+    required = [path.field(name) for name in schema.get("required", ())]
+    for field in required:
+        if value.get(str(field.keys[-1])) is None:
+            found.complain(field, "is required")
     for key, item in value.items():
         _check_entry(key, item, schema, path, found)
+    # An item of a list is nothing without these; elsewhere there is a default to go on with.
+    is_item = bool(path.keys) and isinstance(path.keys[-1], int)
+    if is_item and any(field in found.unusable for field in required):
+        found.unusable.append(path)
 
 
 def _check_entry(key: object, value: object, schema: Schema, path: Path, found: Findings) -> None:

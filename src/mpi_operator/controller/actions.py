@@ -33,6 +33,13 @@ class CreateKeys:
 
 
 @dataclass(frozen=True)
+class AdoptLauncher:
+    """Label a launcher of the operator before us, if it is the job's: else no cache knows it."""
+
+    job: MPIJob
+
+
+@dataclass(frozen=True)
 class Patch:
     """Merge something into an object, if it is still that very one."""
 
@@ -62,7 +69,7 @@ class Delete:
     by_force: bool = False
 
 
-Action: TypeAlias = Create | CreateKeys | Patch | Resume | Delete
+Action: TypeAlias = Create | CreateKeys | AdoptLauncher | Patch | Resume | Delete
 
 
 def patch(
@@ -80,6 +87,8 @@ def target(action: Action) -> tuple[Resource, Key]:
     match action:
         case CreateKeys():
             return SECRETS, Key(action.job.metadata.namespace, names.ssh_secret(action.job))
+        case AdoptLauncher():
+            return JOBS, Key(action.job.metadata.namespace, names.launcher(action.job))
         case Resume():
             return JOBS, action.key
         case Create() | Patch() | Delete():

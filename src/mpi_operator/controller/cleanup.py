@@ -30,8 +30,9 @@ def cleanup_actions(seen: Observed, settings: Settings, now: datetime) -> Iterat
 
 def pod_group_deletion(seen: Observed, settings: Settings) -> Iterator[Action]:
     """Nobody waits for the group any more."""
-    if settings.gang_scheduler and seen.pod_group is not None:
-        yield delete(pod_group.resource(settings), seen.pod_group)
+    group = seen.pod_group
+    if settings.gang_scheduler and group is not None and not group.metadata.deletion_timestamp:
+        yield delete(pod_group.resource(settings), group)
 
 
 def time_to_live(seen: Observed, now: datetime) -> timedelta | None:

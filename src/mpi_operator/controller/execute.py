@@ -20,7 +20,7 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
 from . import trouble
-from .actions import Action, Create, CreateKeys, Delete, Patch, Resume, target
+from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
 from .caches import Caches
 from .fair_slots import FairSlots
 from .memory import Memories, Memory
@@ -89,6 +89,7 @@ class Executor:
             await _Stage(self, job, stage, outcome).run()
             if not outcome.is_good:
                 break
+        outcome.troubles = trouble.condensed(outcome.troubles)
         return outcome
 
     async def do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
@@ -107,6 +108,11 @@ class Executor:
                 outcome.is_stale = True
         except errors.Conflict:
             outcome.is_stale = True
+        except errors.ServerError as error:
+            if trouble.is_admission(error):  # a webhook that is down is a person's business
+                outcome.refuse(action, trouble.refusal(error, _describe(action)))
+            else:
+                outcome.error = error
         except errors.KubeError as error:
             outcome.error = error
 
@@ -116,6 +122,8 @@ class Executor:
                 await self._create(job, action, outcome)
             case CreateKeys():
                 await self._create_keys(job, action, outcome)
+            case AdoptLauncher():
+                await self._adopt_launcher(job, outcome)
             case Patch():
                 await self._patch(action)
                 outcome.news.extend(action.news)
@@ -135,14 +143,29 @@ class Executor:
 
     async def _meet(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
         """Deal with an object that we did not know of: ours after all, or somebody else's."""
-        stored = await self._client.get(action.resource, action.key.name, action.key.namespace)
+        outcome.is_stale = True
+        try:
+            stored = await self._client.get(action.resource, action.key.name, action.key.namespace)
+        except errors.NotFound:
+            return  # it went in between
         if not _is_controlled_by(stored, job):
             outcome.refuse(action, _taken(action))
             return
         if _lacks_labels(stored, action.manifest):
             stored = await self._adopt(action.resource, stored, action.manifest)
         self._caches.wrote(action.resource, stored)
-        outcome.is_stale = True
+
+    async def _adopt_launcher(self, job: MPIJob, outcome: Outcome) -> None:
+        try:
+            stored = await self._client.get(JOBS, names.launcher(job), job.metadata.namespace)
+        except errors.NotFound:
+            return  # its pods are about to follow it
+        if _is_controlled_by(stored, job):
+            wanted = {"metadata": {"labels": labels.object_labels(job)}}
+            if _lacks_labels(stored, wanted):
+                stored = await self._adopt(JOBS, stored, wanted)
+            self._caches.wrote(JOBS, stored)
+            outcome.is_stale = True
 
     async def _adopt(self, resource: Resource, stored: Manifest, wanted: Manifest) -> Manifest:
         """Label what the operator before us made, or we would never hear of it."""
@@ -242,6 +265,8 @@ def _describe(action: Action) -> str:
             return f"{action.resource.kind} {action.key.name} was not created"
         case CreateKeys():
             return f"Secret {names.ssh_secret(action.job)} was not created"
+        case AdoptLauncher():
+            return f"Job {names.launcher(action.job)} was not labelled"
         case Patch():
             return f"{action.resource.kind} {action.key.name} was not changed"
         case Resume():

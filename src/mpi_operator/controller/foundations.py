@@ -11,6 +11,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 
 from . import pods, replacement
 from .actions import Action, Create, CreateKeys, patch
+from .kinds import Pod
 from .news import News
 from .observed import Observed
 from .replacement import Counts
@@ -87,12 +88,29 @@ def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:
     return gone | {name: value for name, value in wanted.items() if stored.get(name) != value}
 
 
+def time_to_check_keys(seen: Observed, now: datetime) -> timedelta | None:
+    """In how long a pod that does not start would make us look after the keys."""
+    starting = [pods.age(pod, now) for pod in _everybody(seen) if pods.is_being_started(pod)]
+    if not starting:
+        return None
+    checked = seen.keys_checked
+    wait = max(
+        _SUSPICIOUS - max(starting),
+        checked + _LOOK_AT_KEYS_AGAIN - now if checked else timedelta(0),
+    )
+    return wait if wait > timedelta(0) else _LOOK_AT_KEYS_AGAIN
+
+
 def _may_lack_keys(seen: Observed, now: datetime) -> bool:
-    everybody = (*seen.worker_pods, *seen.launcher_pods)
+    everybody = _everybody(seen)
     if seen.launcher is None and not everybody:
         return seen.keys_checked is None
     is_slow = any(
-        pods.is_being_started(pod) and pods.age(pod, now) > _SUSPICIOUS for pod in everybody
+        pods.is_being_started(pod) and pods.age(pod, now) >= _SUSPICIOUS for pod in everybody
     )
     checked = seen.keys_checked
-    return is_slow and (checked is None or now - checked > _LOOK_AT_KEYS_AGAIN)
+    return is_slow and (checked is None or now - checked >= _LOOK_AT_KEYS_AGAIN)
+
+
+def _everybody(seen: Observed) -> tuple[Pod, ...]:
+    return (*seen.worker_pods, *seen.launcher_pods)

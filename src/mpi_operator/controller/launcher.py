@@ -6,7 +6,8 @@ from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import JOBS
 
-from .actions import Action, Create, Resume, patch
+from . import pods
+from .actions import Action, AdoptLauncher, Create, Resume, patch
 from .news import News, warning
 from .observed import Observed
 
@@ -23,12 +24,19 @@ def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
         yield Resume(launcher.metadata.key, launcher.metadata.uid, seen.job)
 
 
-def suspending_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
-    """Stop the launcher, or create it stopped."""
+def adopting_actions(seen: Observed) -> Iterator[Action]:
+    """Get to know a launcher that the operator before us made: we only hear of what is labelled."""
+    strays = seen.stray_launcher_pods
+    if seen.is_finished:  # what has ended needs no stopping
+        strays = tuple(pod for pod in strays if not pods.has_ended(pod))
+    if strays:
+        yield AdoptLauncher(seen.job)
+
+
+def suspended_creation(seen: Observed, settings: Settings) -> Iterator[Action]:
+    """Create the launcher so that it does not start."""
     if seen.launcher is None:
         yield _creation(seen, settings, suspend=True)
-    else:
-        yield from stopping_actions(seen)
 
 
 def stopping_actions(seen: Observed) -> Iterator[Action]:

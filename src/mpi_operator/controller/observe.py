@@ -14,7 +14,7 @@ from mpi_operator.api.complaints import InvalidJob
 from mpi_operator.api.reading import read_job, salvaged_job
 from mpi_operator.api.types import Manager, MPIJob
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.resources import Key, Manifest
+from mpi_operator.kube.resources import JOBS, Key, Manifest
 
 from . import pods
 from .caches import Cached, Caches
@@ -49,7 +49,7 @@ class Observer:
         try:
             return self.around(read_job(manifest))
         except InvalidJob as invalid:
-            return self.around(salvaged_job(manifest), str(invalid))
+            return self.around(salvaged_job(manifest), _about_the_job(invalid))
 
     def around(self, job: MPIJob, complaints: str = "") -> Observed:
         """What is known about what a job is made of."""
@@ -62,6 +62,7 @@ class Observer:
             complaints=complaints,
             launcher=launcher,
             launcher_pods=launcher_pods,
+            stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(everybody, job)),
             worker_pods=tuple(_worker_pods(everybody, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
             config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
@@ -128,6 +129,14 @@ def _launcher_pods(everybody: list[Pod], launcher: LauncherJob | None) -> Iterat
             yield pod
 
 
+def _stray_launcher_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
+    """Pods that name a launcher that caches do not have: the Go operator labels only the pods."""
+    for pod in everybody:
+        owner = pod.metadata.controller
+        if owner is not None and (owner.kind, owner.name) == (JOBS.kind, names.launcher(job)):
+            yield pod
+
+
 def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
     for pod in everybody:
         if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and _is_controlled_by(
@@ -139,6 +148,12 @@ def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
 def _is_controlled_by(found: Object, job: MPIJob) -> bool:
     owner = found.metadata.controller
     return owner is not None and owner.uid == job.metadata.uid
+
+
+def _about_the_job(invalid: InvalidJob) -> str:
+    """What its author can do something about: a status is ours, and is written anew."""
+    told = (each for each in invalid.complaints if each.path.keys[:1] != ("status",))
+    return "; ".join(map(str, told))
 
 
 def _is_managed_by_others(manifest: Manifest) -> bool:

@@ -47,6 +47,7 @@ class Observed:
     complaints: str = ""  # why it cannot run, where it is not valid
     launcher: LauncherJob | None = None
     launcher_pods: tuple[Pod, ...] = ()
+    stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
     worker_pods: tuple[Pod, ...] = ()
     service: StoredService | None = None
     config_map: StoredConfigMap | None = None
@@ -79,12 +80,17 @@ class Observed:
 
     @cached_property
     def workers(self) -> Mapping[int, Pod]:
-        """The pods that are one of the workers that the job should have, by number."""
-        numbered = (
-            (names.worker_index(self.job, pod.metadata.name), pod) for pod in self.worker_pods
-        )
-        count = self.job.spec.worker_count
-        return {index: pod for index, pod in numbered if index is not None and index < count}
+        """The pods that are one of the workers that the job should have, by number and in order.
+
+        Caches give pods in any order; what is told about them must not change with it.
+        """
+        numbered = [
+            (index, pod)
+            for pod in self.worker_pods
+            if (index := names.worker_index(self.job, pod.metadata.name)) is not None
+            and index < self.job.spec.worker_count
+        ]
+        return dict(sorted(numbered, key=lambda item: item[0]))
 
     @cached_property
     def surplus_workers(self) -> tuple[Pod, ...]:

@@ -14,6 +14,9 @@ from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
 from .trouble import Trouble
 
+# Whoever has a name that the job needs may have no label by which its going is noticed.
+_LOOK_FOR_FREE_NAMES = timedelta(minutes=1)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -34,8 +37,9 @@ class Plan:
 def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """What brings a job closer to what it should be."""
     if seen.is_finished:
+        adopted = launcher.adopting_actions(seen)
         actions = cleanup.cleanup_actions(seen, settings, now)
-        return _plan([actions], look_again=cleanup.time_to_live(seen, now))
+        return _plan([adopted, actions], look_again=_positive(cleanup.time_to_live(seen, now)))
     if seen.complaints:
         return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
     if seen.launcher is not None and seen.launcher.is_done:
@@ -48,23 +52,30 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """The pods go. What they need is kept, and made if the job begins suspended."""
     prepared = [
+        *launcher.adopting_actions(seen),
         *foundations.service_actions(seen),
         # The list goes before the hosts, which otherwise would seem to have vanished.
         *foundations.config_map_actions(seen, settings, hosts=(), counts={}),
         *foundations.key_actions(seen, now),
     ]
-    stopped = [] if seen.taken else launcher.suspending_actions(seen, settings)
     removed = [
         *(delete(PODS, pod) for pod in seen.worker_pods if not pods.is_terminating(pod)),
         *cleanup.pod_group_deletion(seen, settings),
     ]
-    return _plan([prepared, stopped, removed], troubles=_taken_troubles(seen))
+    # Last: where it is refused, workers of a launcher that never was must still go.
+    created = [] if seen.taken else launcher.suspended_creation(seen, settings)
+    return _plan(
+        [prepared, launcher.stopping_actions(seen), removed, created],
+        troubles=_taken_troubles(seen),
+        look_again=_LOOK_FOR_FREE_NAMES if seen.taken else None,
+    )
 
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     replaced = replacement.replacements(seen, now)
     hosts, unsettled = hosts_to_list(seen, now)
     prepared = [
+        *launcher.adopting_actions(seen),
         *foundations.service_actions(seen),
         *foundations.config_map_actions(seen, settings, hosts, replaced.counts, replaced.news),
         *foundations.key_actions(seen, now),
@@ -85,8 +96,10 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
         ],
         look_again=_earliest(
             unsettled,
+            _LOOK_FOR_FREE_NAMES if blocked else None,
             worker_set.time_to_loss(seen, now),
             time_to_tell(seen, now),
+            foundations.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
     )
@@ -108,3 +121,8 @@ def _plan(
 
 def _earliest(*waits: timedelta | None) -> timedelta | None:
     return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _positive(wait: timedelta | None) -> timedelta | None:
+    """A time to wait for. What is over is not: it would be looked at again and again."""
+    return wait if wait is not None and wait > timedelta(0) else None

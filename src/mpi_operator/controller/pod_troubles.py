@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from mpi_operator.api import names
+
 from . import pods
-from .kinds import Pod
+from .kinds import Pod, moment
 from .observed import Observed
 from .trouble import Trouble
 
@@ -17,6 +19,9 @@ def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """One trouble for each reason, with the pod that stands for the others."""
     yield from _of_role("launcher pods", seen.launcher_pods, now)
     yield from _of_role("workers", tuple(seen.workers.values()), now)
+    podless = _time_without_pod(seen, now)
+    if podless is not None and podless >= _PATIENCE:
+        yield _launcher_without_pod(seen)
 
 
 def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
@@ -26,7 +31,28 @@ def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
         for pod in (*seen.launcher_pods, *seen.workers.values())
         if pods.complaint(pod) and pods.age(pod, now) < _PATIENCE
     )
-    return min(young, default=None)
+    podless = _time_without_pod(seen, now)
+    waits = [_PATIENCE - podless] if podless is not None and podless < _PATIENCE else []
+    return min((*young, *waits), default=None)
+
+
+def _time_without_pod(seen: Observed, now: datetime) -> timedelta | None:
+    """For how long a launcher that was let loose has had no pod at all; None where it is not so."""
+    launcher = seen.launcher
+    if launcher is None or launcher.spec.suspend or launcher.is_done or seen.launcher_pods:
+        return None
+    started = moment(launcher.status.start_time)
+    return now - started if started else None
+
+
+def _launcher_without_pod(seen: Observed) -> Trouble:
+    # A quota, most likely. Kubernetes makes this pod, not we, and tells why not in events only.
+    metadata = seen.job.metadata
+    return Trouble(
+        "LauncherPodMissing",
+        f"Kubernetes has not made a pod of Job {names.launcher(seen.job)} yet: see kubectl "
+        f"describe job {names.launcher(seen.job)} -n {metadata.namespace}",
+    )
 
 
 def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Trouble]:

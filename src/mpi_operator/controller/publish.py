@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # How many pods run is news for a second or so.
 _COUNTS_MAY_WAIT = timedelta(seconds=1)
+_TRY_REFUSED_AGAIN = timedelta(minutes=5)
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +61,14 @@ class Publisher:
         try:
             await self._store(job, status)
         except errors.Invalid as error:
-            # Stored in a time of other rules. Its status cannot be written, so people are told
-            # another way, and nobody tries for ever.
+            # Stored in a time of other rules, or somebody has a policy. Its status cannot be
+            # written, so people are told another way.
             log.warning(
                 "the status of a job was refused",
                 extra={"job": f"{job.metadata.namespace}/{job.metadata.name}", "error": str(error)},
             )
             self.tell(job, [warning("StatusRefused", str(error))])
-            return None
+            return _TRY_REFUSED_AGAIN
         problem = trouble.most_important(troubles)
         self.tell(job, announcements(job.status, status, problem))
         self._count(job.status, status)

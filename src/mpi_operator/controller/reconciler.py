@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -95,6 +96,7 @@ class Reconciler:
             return outcome
         stages = takewhile(lambda stage: not _is_refused(stage, refusal), plan.stages)
         outcome = await self._executor.execute(seen.job, tuple(stages))
+        memory.refusal = _together(refusal, outcome)
         outcome.troubles.extend(refusal.troubles)
         return outcome
 
@@ -120,7 +122,7 @@ class Reconciler:
         has_ended = became_true(seen.job.status, status, ConditionType.SUCCEEDED) or became_true(
             seen.job.status, status, ConditionType.FAILED
         )
-        if has_ended:
+        if has_ended and deferred is None:
             return timedelta(0)  # now that it is on record, there is cleaning up to do
         if outcome.is_stale:
             return _SOON
@@ -147,6 +149,15 @@ def _is_over(refusal: Refusal, seen: Observed, now: datetime) -> bool:
         seen.is_finished
         or now >= refusal.until
         or refusal.generation != seen.job.metadata.generation
+    )
+
+
+def _together(refusal: Refusal, outcome: Outcome) -> Refusal:
+    """A refusal with what was refused meanwhile: all of it is asked for again at the same time."""
+    return replace(
+        refusal,
+        troubles=(*outcome.troubles, *refusal.troubles),
+        targets=refusal.targets | outcome.refused,
     )
 
 

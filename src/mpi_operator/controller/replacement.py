@@ -7,7 +7,8 @@ the job's ConfigMap. A count is stored before what it is about is done:
 * A failed pod is counted with its uid, then deleted. Whoever finds it after a restart sees that it
   is counted.
 * A vanished pod left no uid. But it was running, so the ConfigMap lists its host; the write that
-  takes the host out of the list is the one that counts.
+  takes the host out of the list is the one that counts. So it is for a pod that somebody else
+  deletes: its host leaves the list when that begins.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,8 @@ from .kinds import Pod, StoredConfigMap
 from .news import News, warning
 from .observed import Observed
 from .trouble import Trouble
+
+REPLACED = "WorkerReplaced"  # the reason of the event
 
 _USUAL_LIMIT = 6  # as often as a launcher is tried
 _FIRST_DELAY = timedelta(seconds=10)
@@ -79,7 +82,11 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     """Look at every worker that should be there and is not, or that has failed."""
     now = now.replace(microsecond=0)
     limit = _limit(seen.job)
-    known = stored_counts(seen.config_map)
+    known = {
+        index: count
+        for index, count in stored_counts(seen.config_map).items()
+        if count.at - now < _FORGIVEN_AFTER  # of the future: scribbling, too
+    }
     lost = dict(_lost(seen))
     counted = {
         index: _counted(known.get(index), pod, limit, now)
@@ -90,7 +97,9 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     missing = set(range(seen.job.spec.worker_count)) - set(seen.workers)
     waiting = {index: counts[index] for index in missing if index in counts}
     given_up = [index for index, count in counted.items() if count is None]
-    given_up += [index for index, count in waiting.items() if count.times > limit]
+    given_up += [
+        i for i, count in waiting.items() if count.times > limit and _is_recent(count, now)
+    ]
     return Replacements(
         counts=counts,
         news=tuple(
@@ -115,19 +124,24 @@ def _counted(count: Count | None, pod: Pod | None, limit: int, now: datetime) ->
     A vanished one is counted past the limit: when its host has left the list, the count is all that
     tells it from one that was never made.
     """
-    # Trouble of long ago says nothing about now.
-    times = count.times if count is not None and now - count.at < _FORGIVEN_AFTER else 0
+    times = count.times if count is not None and _is_recent(count, now) else 0
     if pod is not None:
         return Count(times + 1, pod.metadata.uid, now) if times < limit else None
     return Count(times + 1, "", now)
+
+
+def _is_recent(count: Count, now: datetime) -> bool:
+    """Whether a count still matters: trouble of long ago says nothing about now."""
+    return now - count.at < _FORGIVEN_AFTER
 
 
 def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
     for index, pod in sorted(seen.workers.items()):
         if pods.is_failed(pod):
             yield index, pod
-    for index in sorted(seen.listed_hosts - set(seen.workers)):
-        if index < seen.job.spec.worker_count:
+    for index in sorted(seen.listed_hosts):
+        left = seen.workers.get(index)
+        if index < seen.job.spec.worker_count and (left is None or pods.is_terminating(left)):
             yield index, None
 
 
@@ -149,7 +163,7 @@ def _delay(times: int) -> timedelta:
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
     how = pods.how_it_ended(pod) if pod else "the pod is gone"
     name = names.worker(job, index)
-    return warning("WorkerReplaced", f"{name} is replaced ({count.times} of {limit} times): {how}")
+    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:

@@ -57,7 +57,7 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
         stored,
         conditions=_conditions(seen, end, problem, now),
         replica_statuses=_replica_statuses(seen, end),
-        start_time=_start_time(seen, now),
+        start_time=_start_time(seen, end, now),
         observed_generation=seen.job.metadata.generation or None,
         selector=labels.as_selector(labels.role_selector(seen.job, labels.Role.WORKER)),
     )
@@ -91,15 +91,21 @@ def _conditions(
         known = with_condition(
             known, ConditionType.CREATED, _TRUE, Reason.CREATED, message, now=now
         )
+    if _is_resumed(seen):
+        known = with_condition(
+            known, ConditionType.SUSPENDED, _FALSE, Reason.RESUMED, "MPIJob resumed", now=now
+        )
     if end is not None:
         return _ended(seen, known, end, now)
     if seen.is_suspended and not seen.complaints:
         return _suspended(seen, known, problem, now)
-    if conditions.is_true(known, ConditionType.SUSPENDED):
-        known = with_condition(
-            known, ConditionType.SUSPENDED, _FALSE, Reason.RESUMED, "MPIJob resumed", now=now
-        )
     return _running(seen, known, problem, now)
+
+
+def _is_resumed(seen: Observed) -> bool:
+    """Whether a suspended job goes on. One that is not valid does not, whatever it says."""
+    was_suspended = conditions.is_true(seen.job.status.conditions, ConditionType.SUSPENDED)
+    return was_suspended and not seen.is_suspended and not seen.complaints
 
 
 def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Conditions:
@@ -124,7 +130,7 @@ def _suspended(
         known, ConditionType.SUSPENDED, _TRUE, Reason.SUSPENDED, "MPIJob suspended", now=now
     )
     if problem is not None:
-        return _with_running(known, _FALSE, problem.reason, problem.message, now)
+        return _with_trouble(known, _FALSE, problem, now)
     message = f"MPIJob {_name(seen.job)} is suspended."
     return with_condition(known, ConditionType.RUNNING, _FALSE, Reason.SUSPENDED, message, now=now)
 
@@ -137,29 +143,43 @@ def _running(
     was_running = conditions.is_true(known, ConditionType.RUNNING)
     is_running = has_launcher and seen.are_workers_running
     if is_running or (was_running and (has_launcher or problem is None)):
-        return _with_running(known, _TRUE, Reason.RUNNING, _running_message(seen, problem), now)
+        return _with_running(seen, known, problem, now)
     if problem is not None:
-        return _with_running(known, _FALSE, problem.reason, problem.message, now)
+        return _with_trouble(known, _FALSE, problem, now)
     if _tells_of_trouble(known):
         message = f"MPIJob {_name(seen.job)} is starting."
-        return _with_running(known, _FALSE, Reason.STARTING, message, now)
+        return with_condition(
+            known, ConditionType.RUNNING, _FALSE, Reason.STARTING, message, now=now
+        )
     return known
 
 
-def _running_message(seen: Observed, problem: Trouble | None) -> str:
-    message = f"MPIJob {_name(seen.job)} is running."
-    return shortened(f"{message} {problem.message}") if problem else message
-
-
 def _with_running(
-    known: Conditions, status: ConditionStatus, reason: str, message: str, now: datetime
+    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
 ) -> Conditions:
+    """It runs; what is wrong all the same is in the message."""
+    message = f"MPIJob {_name(seen.job)} is running."
     stored = conditions.condition(known, ConditionType.RUNNING)
-    if stored and (stored.status, stored.reason) == (status, reason):
-        updated = stored.last_update_time
-        if status is _FALSE and updated and now - updated < _REWORDED_AFTER:
-            return known
-    return with_condition(known, ConditionType.RUNNING, status, reason, message, now=now)
+    if problem is not None and stored and stored.is_true and stored.message != message:
+        told = Trouble(Reason.RUNNING, shortened(f"{message} {problem.message}"))
+        return _with_trouble(known, _TRUE, told, now)
+    if problem is not None:
+        message = shortened(f"{message} {problem.message}")
+    return with_condition(known, ConditionType.RUNNING, _TRUE, Reason.RUNNING, message, now=now)
+
+
+def _with_trouble(
+    known: Conditions, status: ConditionStatus, problem: Trouble, now: datetime
+) -> Conditions:
+    """Something is wrong. The same trouble in other words may wait a while."""
+    stored = conditions.condition(known, ConditionType.RUNNING)
+    updated = stored.last_update_time if stored else None
+    is_told = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
+    if is_told and updated and now - updated < _REWORDED_AFTER:
+        return known
+    return with_condition(
+        known, ConditionType.RUNNING, status, problem.reason, problem.message, now=now
+    )
 
 
 def _tells_of_trouble(known: Conditions) -> bool:
@@ -200,19 +220,21 @@ def _worker_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
     )
 
 
-def _start_time(seen: Observed, now: datetime) -> datetime | None:
-    stored = seen.job.status
+def _start_time(seen: Observed, end: End | None, now: datetime) -> datetime | None:
+    """When the job started, or was resumed: not after its end, if nobody looked in between."""
+    stored = seen.job.status.start_time
     if seen.is_suspended or seen.complaints:
-        return stored.start_time
-    was_suspended = conditions.is_true(stored.conditions, ConditionType.SUSPENDED)
-    return now if was_suspended else stored.start_time or now
+        return stored
+    if stored is None or _is_resumed(seen):
+        return min(now, end.time) if end else now
+    return stored
 
 
 def _completion_time(known: Conditions, end: End) -> datetime:
     """When the job ended: not before it was last said to run, for tools compute durations."""
     running = conditions.condition(known, ConditionType.RUNNING)
     times = (running.last_update_time, running.last_transition_time) if running else ()
-    return max(end.time, *(time for time in times if time is not None))
+    return max([end.time, *(time for time in times if time is not None)])
 
 
 def _end_time(stored: MPIJobStatus) -> datetime | None:

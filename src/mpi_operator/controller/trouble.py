@@ -1,5 +1,7 @@
 """What keeps a job from going on, in words for people, and what it means for the job."""
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +26,12 @@ class Reason(StrEnum):
     WORKER_LOST = "WorkerLost"
 
 
+_FEW = 2  # troubles that are alike are told one by one
+_NUMBERS = re.compile(r"(\d+)")
+# A webhook; a policy; a webhook that does not answer, where that counts as a no.
+_ADMISSION = ("denied the request", "denied request", "failed calling webhook")
+
+
 @dataclass(frozen=True)
 class Trouble:
     """A reason and a sentence. A fatal one never passes: the job fails, unless it runs already."""
@@ -40,6 +48,32 @@ def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> 
     return Trouble(_reason(error), f"{what}: {error}")
 
 
+def condensed(troubles: Iterable[Trouble]) -> list[Trouble]:
+    """The same in fewer words: of many that are alike the first stands for all.
+
+    Always in the same order, whatever was refused first, or each try would make news of nothing.
+    """
+    alike: dict[tuple[str, bool], list[Trouble]] = defaultdict(list)
+    for trouble in sorted(troubles, key=_natural):
+        alike[trouble.reason, trouble.is_fatal].append(trouble)
+    return [each for group in alike.values() for each in _represented(group)]
+
+
+def _represented(group: list[Trouble]) -> list[Trouble]:
+    if len(group) <= _FEW:
+        return group
+    first, *others = group
+    return [Trouble(first.reason, f"{first.message} (and {len(others)} more)", first.is_fatal)]
+
+
+def _natural(trouble: Trouble) -> list[tuple[int, str]]:
+    """An order in which worker 10 comes after worker 2."""
+    return [
+        (int(each), "") if each.isdecimal() else (-1, each)
+        for each in _NUMBERS.split(trouble.message)
+    ]
+
+
 def most_important(troubles: Iterable[Trouble]) -> Trouble | None:
     """One trouble that stands for all: the worst, with what others say beside it."""
     ranked = sorted(troubles, key=lambda trouble: not trouble.is_fatal)
@@ -53,19 +87,20 @@ def most_important(troubles: Iterable[Trouble]) -> Trouble | None:
 def _reason(error: errors.ApiError) -> Reason:
     if isinstance(error, errors.QuotaExceeded):
         return Reason.QUOTA
-    if _is_admission(error):
+    if is_admission(error):
         return Reason.ADMISSION
     return Reason.FORBIDDEN if isinstance(error, errors.Forbidden) else Reason.REJECTED
 
 
 def _is_invalid(error: errors.ApiError) -> bool:
-    return isinstance(error, errors.Invalid | errors.BadRequest) and not _is_admission(error)
+    return isinstance(error, errors.Invalid | errors.BadRequest) and not is_admission(error)
 
 
-def _is_admission(error: errors.ApiError) -> bool:
-    """Whether a webhook or a policy said no: with any code it likes, so only the words tell.
+def is_admission(error: errors.ApiError) -> bool:
+    """Whether a webhook or a policy said no, or could not be asked.
 
-    Those who wrote it may change it, so unlike the API's own rules it is not final.
+    They say it with any code they like, so only the words tell. Those who wrote them may change
+    them, so unlike the API's own rules it is not final.
     """
     text = str(error)
-    return "denied the request" in text or "denied request" in text
+    return any(words in text for words in _ADMISSION)

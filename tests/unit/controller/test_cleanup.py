@@ -1,0 +1,187 @@
+"""What is left of a job that has finished."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller.actions import Delete
+from mpi_operator.controller.kinds import MPI_JOBS, StoredPodGroup
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.kube.objects import Metadata
+from mpi_operator.kube.resources import JOBS, Key
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    VOLCANO,
+    a_job,
+    a_launcher,
+    a_worker,
+    complete,
+    observed,
+    workers,
+)
+from tests.support.worlds import changes, names_created, names_deleted
+
+DELETES_ITSELF = {"mpi-operator.kubeflow.org/ttl-deletes-job": "true"}
+PHASES = ("Running", "Pending", "Failed", "Succeeded", "Unknown")
+
+
+def finished(kind="Succeeded", completed=NOW):
+    """The status of a job that came to its end."""
+    return {
+        "conditions": [{"type": kind, "status": "True"}],
+        "completionTime": completed.isoformat(),
+    }
+
+
+def finished_job(workers=2, *, end="Succeeded", **changes):
+    return a_job(workers, status=finished(end), **changes)
+
+
+def done(job):
+    return a_launcher(job, **complete())
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(
+    ("policy", "deleted"),
+    [
+        pytest.param("None", [], id="None keeps all"),
+        pytest.param("Running", [0, 1, 4], id="Running keeps what has ended, with its logs"),
+        pytest.param("All", [0, 1, 2, 3, 4], id="All keeps none"),
+    ],
+)
+def test_which_workers_are_deleted(end, policy, deleted):
+    job = finished_job(5, end=end, policy={"cleanPodPolicy": policy})
+    plan = make_plan(observed(job, workers(job, *PHASES), launcher=done(job)), PLAIN, NOW)
+    assert names_deleted(plan) == [f"Pod pi-worker-{index}" for index in deleted]
+
+
+def test_pods_of_a_formerly_larger_size_are_deleted_too():
+    job = finished_job(1, policy={"cleanPodPolicy": "All"})
+    pods = workers(a_job(9), *["Running"] * 9)
+    plan = make_plan(observed(job, pods, launcher=done(job)), PLAIN, NOW)
+    assert len(names_deleted(plan)) == 9
+
+
+def test_what_is_ending_is_not_deleted_again():
+    job = finished_job(1, policy={"cleanPodPolicy": "All"})
+    seen = observed(job, [a_worker(job, 0, deleted=timedelta(0))], launcher=done(job))
+    assert make_plan(seen, PLAIN, NOW).actions == ()
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+def test_a_finished_job_creates_nothing(policy, end):
+    job = finished_job(4, end=end, policy={"cleanPodPolicy": policy})
+    nothing = observed(job, service=None, config_map=None, keys_checked=None)
+    assert names_created(make_plan(nothing, VOLCANO, NOW)) == []
+
+
+def test_a_launcher_that_still_runs_is_stopped():
+    job = finished_job(end="Failed")
+    plan = make_plan(observed(job, launcher=a_launcher(job, active=1)), PLAIN, NOW)
+    assert changes(plan, JOBS) == [{"spec": {"suspend": True}}]
+
+
+def test_a_launcher_that_has_ended_is_left_as_it_is():
+    job = finished_job()
+    assert make_plan(observed(job, launcher=done(job)), PLAIN, NOW).actions == ()
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+def test_nobody_needs_the_group_of_a_finished_job(policy):
+    job = finished_job(policy={"cleanPodPolicy": policy})
+    seen = observed(job, launcher=done(job), pod_group=a_group())
+    assert names_deleted(make_plan(seen, VOLCANO, NOW)) == ["PodGroup pi"]
+
+
+def test_a_group_that_is_ending_is_not_deleted_again():
+    job = finished_job()
+    group = a_group(deletion_timestamp="2026-03-01T12:00:00Z")
+    seen = observed(job, launcher=done(job), pod_group=group)
+    assert make_plan(seen, VOLCANO, NOW).actions == ()
+
+
+def a_group(**metadata):
+    return StoredPodGroup(metadata=Metadata(name="pi", namespace="lab", uid="uid", **metadata))
+
+
+# --- time to live -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotations", "goes"),
+    [
+        pytest.param({}, "Job pi-launcher", id="the launcher goes"),
+        pytest.param(DELETES_ITSELF, "MPIJob pi", id="the job goes itself, if asked to"),
+        pytest.param(
+            {"mpi-operator.kubeflow.org/ttl-deletes-job": "yes, please"},
+            "Job pi-launcher",
+            id="only a plain true counts",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("age", "is_over"),
+    [
+        pytest.param(0, False, id="at its end"),
+        pytest.param(99, False, id="a second before"),
+        pytest.param(100, True, id="at the time"),
+        pytest.param(5000, True, id="long after"),
+    ],
+)
+def test_what_goes_when_its_time_has_come(annotations, goes, age, is_over):
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
+    plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=age))
+    assert names_deleted(plan) == [goes] * is_over
+
+
+def test_the_job_is_looked_at_again_when_the_time_comes():
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100})
+    plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=30))
+    assert plan.look_again == timedelta(seconds=70)
+
+
+@pytest.mark.parametrize("annotations", [{}, DELETES_ITSELF], ids=["launcher", "job"])
+def test_what_is_over_is_not_waited_for(annotations):
+    # What was told to go may take a while (finalizers): to look again at once would be a loop.
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
+    plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(hours=1))
+    assert plan.look_again is None
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(finished_job(), id="without a time to live"),
+        pytest.param(
+            a_job(
+                status={"conditions": [{"type": "Failed", "status": "True"}]},
+                policy={"ttlSecondsAfterFinished": 0},
+            ),
+            id="without a time of its end",
+        ),
+    ],
+)
+def test_what_is_kept_for_ever(job):
+    plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(days=1000))
+    assert plan.actions == ()
+    assert plan.look_again is None
+
+
+def test_a_launcher_that_is_gone_is_not_waited_for():
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100})
+    assert make_plan(observed(job), PLAIN, NOW).look_again is None
+
+
+def test_a_job_goes_even_if_its_launcher_is_gone():
+    job = finished_job(policy={"ttlSecondsAfterFinished": 0}, annotations=DELETES_ITSELF)
+    plan = make_plan(observed(job), PLAIN, NOW)
+    assert plan.actions == (Delete(MPI_JOBS, Key("lab", "pi"), "uid-of-pi"),)
+
+
+def test_a_job_that_has_not_finished_has_all_the_time():
+    job = a_job(policy={"ttlSecondsAfterFinished": 0})
+    seen = observed(job, workers(job, "Running", "Running"), launcher=a_launcher(job))
+    assert make_plan(seen, PLAIN, NOW).actions == ()

@@ -1,0 +1,82 @@
+"""Why a launcher failed, in the words of Kubernetes and of the launcher."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller.failure import failure
+from mpi_operator.controller.kinds import JobCondition
+from tests.support.observations import a_job, a_launcher_pod, observed, terminated
+
+JOB = a_job()
+LIMIT = JobCondition(
+    type="Failed", status="True", reason="BackoffLimitExceeded", message="Job has reached its limit"
+)
+
+
+def a_try(number, age, **status):
+    return a_launcher_pod(JOB, "Failed", number=number, age=timedelta(minutes=age), **status)
+
+
+@pytest.mark.parametrize(
+    ("failed", "pods", "expected"),
+    [
+        pytest.param(
+            JobCondition(reason="DeadlineExceeded", message="Job was active too long"),
+            [],
+            ("DeadlineExceeded", "Job was active too long"),
+            id="what the Job says",
+        ),
+        pytest.param(
+            JobCondition(),
+            [],
+            ("MPIJobFailed", "MPIJob lab/pi has failed"),
+            id="a Job that is mute",
+        ),
+        pytest.param(
+            LIMIT,
+            [
+                a_try(2, age=1, reason="FailedReason2", message="message 2"),
+                a_try(1, age=2, reason="FailedReason1", message="message 1"),
+            ],
+            ("BackoffLimitExceeded/FailedReason2", "Job has reached its limit: message 2"),
+            id="the pod that failed last",
+        ),
+        pytest.param(
+            LIMIT,
+            [a_try(1, age=2)],
+            ("BackoffLimitExceeded", "Job has reached its limit"),
+            id="a pod that is mute adds nothing",
+        ),
+        pytest.param(
+            LIMIT,
+            [a_try(1, age=2, containerStatuses=terminated(1, "mpirun: no such file\n"))],
+            ("BackoffLimitExceeded", "Job has reached its limit: mpirun: no such file"),
+            id="the last lines of the launcher",
+        ),
+        pytest.param(
+            JobCondition(reason="DeadlineExceeded", message="too long"),
+            [a_try(1, age=2, reason="Evicted", containerStatuses=terminated(1, "step 7"))],
+            ("DeadlineExceeded", "too long: step 7"),
+            id="only a limit is made more precise by the pod",
+        ),
+        pytest.param(
+            LIMIT,
+            [a_launcher_pod(JOB, "Running", number=9, age=timedelta(0), message="alive")],
+            ("BackoffLimitExceeded", "Job has reached its limit"),
+            id="who did not fail is not asked",
+        ),
+    ],
+)
+def test_why_a_job_failed(failed, pods, expected):
+    assert failure(observed(JOB, launcher_pods=tuple(pods)), failed) == expected
+
+
+def test_what_was_heard_before_the_pod_went_is_told():
+    seen = observed(JOB, last_words="segmentation fault")
+    assert failure(seen, LIMIT)[1] == "Job has reached its limit: segmentation fault"
+
+
+def test_a_message_is_as_long_as_a_condition_takes():
+    pod = a_try(1, age=1, containerStatuses=terminated(1, "x" * 4000))
+    assert len(failure(observed(JOB, launcher_pods=(pod,)), LIMIT)[1]) == 1024

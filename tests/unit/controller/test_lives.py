@@ -1,0 +1,289 @@
+"""What holds for every life of a job, whatever happens to it."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpi_operator.api import conditions
+from mpi_operator.controller.actions import Create
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
+from tests.support.observations import PLUGINS, VOLCANO
+from tests.support.worlds import World
+
+LIVES = settings(max_examples=60, deadline=None)
+LIMIT = 2  # replacements of one worker
+
+
+class Step(NamedTuple):
+    """Something that happens: a method of a world, and what it is given."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.name}{self.arguments}"
+
+
+def happen(world, steps):
+    for step in steps:
+        getattr(world, step.name)(*step.arguments)
+    return world
+
+
+def steps(*names, **values):
+    plain = [st.just(Step(name)) for name in names]
+    given = [st.builds(lambda x, n=n: Step(n, (x,)), v) for n, v in values.items()]
+    return st.one_of(*plain, *given)
+
+
+INDEXES = st.integers(0, 3)
+WORKERS = {
+    "worker_runs": INDEXES,
+    "worker_fails": INDEXES,
+    "worker_is_evicted": INDEXES,
+    "worker_vanishes": INDEXES,
+    "worker_is_drained": INDEXES,
+}
+TIME = {"pass_time": st.sampled_from([0.3, 1, 5, 40, 600])}
+LAUNCHER = ("launcher_runs", "launcher_pod_fails")
+ENDS = ("launcher_completes", "launcher_fails")
+SPEC = ("suspend", "resume")
+CLUSTER = ("kubernetes_acts", "all_workers_run", "step", "settle")
+
+anything = st.lists(
+    steps(*LAUNCHER, *ENDS, *SPEC, *CLUSTER, **WORKERS, **TIME, scale=st.integers(1, 4)),
+    max_size=25,
+)
+without_an_end = st.lists(
+    steps(*LAUNCHER, *SPEC, *CLUSTER, **WORKERS, **TIME, scale=st.integers(1, 4)), max_size=25
+)
+jobs = st.fixed_dictionaries(
+    {
+        "workers": st.integers(1, 3),
+        "policy": st.fixed_dictionaries(
+            {
+                "backoffLimit": st.just(LIMIT),
+                "suspend": st.booleans(),
+                "cleanPodPolicy": st.sampled_from(["None", "Running", "All"]),
+            },
+            optional={"ttlSecondsAfterFinished": st.sampled_from([0, 100])},
+        ),
+        "launcherCreationPolicy": st.sampled_from(["AtStartup", "WaitForWorkersReady"]),
+        "runLauncherAsWorker": st.booleans(),
+    },
+    optional={"settings": st.sampled_from([VOLCANO, PLUGINS])},
+)
+
+
+@LIVES
+@given(jobs, anything)
+def test_a_settled_world_is_left_alone(job, life):
+    world = happen(World(**job), life).settle()
+    before = world.snapshot()
+    assert world.step().actions == ()
+    assert world.snapshot() == before
+
+
+@LIVES
+@given(jobs, anything)
+def test_every_world_comes_to_rest(job, life):
+    happen(World(**job), life).rest()
+
+
+@LIVES
+@given(jobs, anything)
+def test_to_apply_a_plan_twice_is_the_same_as_once(job, life):
+    world = happen(World(**job), life)
+    plan, known = world.plan(), world.job
+    for action in plan.actions:
+        world.apply(known, action)
+    before = world.snapshot()
+    for action in plan.actions:
+        world.apply(known, action)
+    assert world.snapshot() == before
+
+
+@LIVES
+@given(jobs, anything, anything)
+def test_a_finished_job_never_creates_anything_and_stays_finished(job, life, afterlife):
+    world = happen(World(**job), life).settle()
+    world.resume()
+    world.rest()
+    world.all_workers_run()
+    world.rest()
+    world.launcher_completes()
+    world.settle()
+    assert conditions.is_finished(world.job.status.conditions)
+    made, status = len(world.created), world.job.status
+    happen(world, afterlife).rest()
+    assert world.created[made:] == []
+    assert world.job.status == status
+
+
+@LIVES
+@given(jobs, anything)
+def test_what_is_not_of_the_job_is_not_touched(job, life):
+    world = World(**job)
+    strangers = {
+        (PODS, "pi-worker-9"): {"training.kubeflow.org/job-role": "worker"},
+        (PODS, "sidecar"): {"training.kubeflow.org/job-role": "worker"},
+        (SERVICES, "pi-extra"): {},
+        (CONFIG_MAPS, "other-config"): {},
+        (JOBS, "other-launcher"): {},
+    }
+    for (resource, name), labels in strangers.items():
+        world.cluster.create(resource, a_stranger(name, labels))
+    before = {item: manifest for item, manifest in world.cluster if item[1].name != "pi"}
+    happen(world, life).rest()
+    after = dict(world.cluster)
+    assert {item: after.get(item) for item in before} == before
+
+
+def a_stranger(name, labels):
+    """An object that says that it belongs to the job, and is controlled by somebody else."""
+    ours = {
+        "training.kubeflow.org/operator-name": "mpi-operator",
+        "training.kubeflow.org/job-name": "pi",
+    }
+    owner = {"kind": "MPIJob", "name": "pi", "uid": "uid-of-another-pi", "controller": True}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "lab",
+            "labels": ours | labels,
+            "ownerReferences": [owner],
+        },
+        "spec": {},
+    }
+
+
+@LIVES
+@given(jobs, without_an_end, st.data())
+def test_a_restart_at_any_moment_makes_no_difference(job, life, data):
+    moments = data.draw(st.sets(st.integers(0, len(life)), max_size=3))
+    with_restarts = [
+        each
+        for moment, step in enumerate(life)
+        for each in ([Step("restart"), step] if moment in moments else [step])
+    ]
+    one = at_peace(happen(World(**job), life))
+    other = at_peace(happen(World(**job), [*with_restarts, Step("restart")]))
+    assert one.snapshot() == other.snapshot()
+
+
+def at_peace(world):
+    """The world once everything that should run does."""
+    world.resume()
+    for _ in range(6):
+        world.pass_time(3600)  # old trouble is forgiven
+        world.rest()
+        world.all_workers_run()
+        world.launcher_runs()
+    return world.rest()
+
+
+@LIVES
+@given(
+    st.integers(1, 3),
+    st.permutations(
+        [
+            Step("worker_runs", (0,)),
+            Step("worker_runs", (1,)),
+            Step("worker_runs", (2,)),
+            Step("launcher_runs"),
+            Step("pass_time", (0.5,)),
+        ]
+    ),
+    st.lists(st.booleans(), min_size=5, max_size=5),
+)
+def test_any_order_of_starting_ends_in_the_same_world(count, order, looks):
+    usual = World(count).settle()
+    usual.all_workers_run()
+    usual.launcher_runs()
+    world = World(count).settle()
+    for step, is_looked_at in zip(order, looks, strict=True):
+        happen(world, [step, *[Step("step")] * is_looked_at])
+    assert world.rest().snapshot() == usual.rest().snapshot()
+
+
+FATES = ["worker_fails", "worker_is_evicted", "worker_vanishes"]
+
+
+@LIVES
+@given(
+    st.lists(st.sampled_from(FATES), min_size=3, max_size=3).flatmap(
+        lambda fates: st.tuples(
+            *(
+                st.permutations([Step(fate, (index,)) for index, fate in enumerate(fates)])
+                for _ in range(2)
+            )
+        )
+    ),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_any_order_of_losses_ends_in_the_same_world(orders, looks):
+    one, other = (running_world(3) for _ in orders)
+    happen(one, orders[0]).rest()
+    for step, is_looked_at in zip(orders[1], looks, strict=True):
+        happen(other, [step, *[Step("settle")] * is_looked_at])
+    other.rest()
+    for world in (one, other):
+        world.all_workers_run()
+    assert one.rest().snapshot() == other.rest().snapshot()
+
+
+def running_world(workers=2, **job):
+    world = World(workers, **job).settle()
+    world.all_workers_run()
+    world.launcher_runs()
+    return world.settle()
+
+
+@pytest.mark.parametrize("fate", [*FATES, "worker_is_drained"])
+def test_a_worker_is_replaced_so_often_and_no_more(fate):
+    world = running_world(2, policy={"backoffLimit": LIMIT})
+    for _ in range(LIMIT + 3):
+        happen(world, [Step(fate, (1,)), Step("rest"), Step("worker_runs", (1,)), Step("rest")])
+    assert world.created.count((PODS, "pi-worker-1")) == 1 + LIMIT
+
+
+@LIVES
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*FATES, "worker_is_drained"]),
+            st.integers(0, 1),
+            st.lists(steps("step", "settle", "restart", "kubernetes_acts"), max_size=3),
+        ),
+        max_size=10,
+    )
+)
+def test_however_workers_are_lost_replacements_are_bounded(losses):
+    world = running_world(2, policy={"backoffLimit": LIMIT})
+    for fate, index, meanwhile in losses:
+        lose(world, fate, index)
+        happen(world, [*meanwhile, Step("rest"), Step("worker_runs", (index,)), Step("rest")])
+    for index in range(2):
+        lost = sum(1 for _, each, _ in losses if each == index)
+        made = world.created.count((PODS, f"pi-worker-{index}"))
+        assert made == 1 + min(lost, LIMIT)
+
+
+def lose(world, fate, index):
+    """Lose a worker that runs. One that failed for good is kept, until somebody deletes it."""
+    if world.pods.get(f"pi-worker-{index}") == "Running":
+        getattr(world, fate)(index)
+
+
+@LIVES
+@given(jobs, anything)
+def test_a_plan_creates_nothing_twice(job, life):
+    world = happen(World(**job), life)
+    targets = [(each.resource, each.key) for each in world.plan().actions if is_creation(each)]
+    assert len(targets) == len(set(targets))
+
+
+def is_creation(action):
+    return isinstance(action, Create)

@@ -1,0 +1,199 @@
+"""What is known about a job, from what is in the cluster."""
+
+import pytest
+
+from mpi_operator.controller.kinds import MPI_JOBS, PRIORITY_CLASSES
+from mpi_operator.controller.observed import Observed, Taken
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.status import status_of
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Key
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    PLUGINS,
+    a_job,
+    a_manifest,
+    a_worker,
+    observed,
+    terminated,
+    unschedulable,
+)
+from tests.support.worlds import World
+
+OURS = {
+    "training.kubeflow.org/operator-name": "mpi-operator",
+    "training.kubeflow.org/job-name": "pi",
+}
+WORKER = OURS | {"training.kubeflow.org/job-role": "worker"}
+
+
+def a_stranger(name, labels=OURS, owner="uid-of-another-pi"):
+    owners = [{"kind": "MPIJob", "name": "pi", "uid": owner, "controller": True}]
+    metadata = {"name": name, "namespace": "lab", "labels": labels, "ownerReferences": owners}
+    return {"metadata": metadata, "spec": {}}
+
+
+def seen_in(world):
+    seen: Observed | None = world.look()
+    assert seen is not None
+    return seen
+
+
+def test_there_is_no_such_job():
+    world = World()
+    world.cluster.remove(MPI_JOBS, world.key)
+    assert world.look() is None
+
+
+def test_a_job_that_is_being_deleted_is_left_to_kubernetes():
+    world = World()
+    gone = {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}}
+    world.cluster.merge(MPI_JOBS, world.key, gone)
+    assert world.look() is None
+
+
+@pytest.mark.parametrize(
+    ("manager", "is_ours"),
+    [
+        (None, True),
+        ("", True),
+        ("kubeflow.org/mpi-operator", True),
+        ("kueue.x-k8s.io/multikueue", False),
+        ("example.com/somebody", False),
+    ],
+)
+def test_who_manages_a_job(manager, is_ours):
+    world = World(policy={"managedBy": manager})
+    assert (world.look() is not None) == is_ours
+
+
+@pytest.mark.parametrize("spec", [None, [], "spec", {"runPolicy": []}, {"runPolicy": None}, {}])
+def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
+    world = World()
+    world.cluster.replace(MPI_JOBS, world.manifest | {"spec": spec})
+    seen = seen_in(world)
+    assert seen.complaints
+    assert make_plan(seen, PLAIN, NOW).actions == ()
+    assert status_of(seen, [], NOW).conditions
+
+
+@pytest.mark.parametrize("status", [None, [], {"conditions": "none"}, {"startTime": "soon"}])
+def test_a_status_that_makes_no_sense_does_not_stop_anybody(status):
+    world = World()
+    world.cluster.replace(MPI_JOBS, world.manifest | {"status": status}, "status")
+    seen_in(world)
+
+
+def test_what_belongs_to_the_job_is_seen():
+    world = World(settings=PLUGINS).settle()
+    world.all_workers_run()
+    world.launcher_runs()
+    seen = seen_in(world)
+    assert seen.service
+    assert seen.config_map
+    assert seen.pod_group
+    assert seen.launcher
+    assert [pod.metadata.name for pod in seen.launcher_pods] == ["pi-launcher-0"]
+    assert sorted(seen.workers) == [0, 1]
+    assert seen.taken == ()
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "labels"),
+    [
+        (SERVICES, "pi", OURS),
+        (CONFIG_MAPS, "pi-config", OURS),
+        (JOBS, "pi-launcher", OURS),
+        (PODS, "pi-worker-1", WORKER),
+    ],
+)
+def test_a_name_that_somebody_else_has(resource, name, labels):
+    world = World()
+    world.cluster.create(resource, a_stranger(name, labels))
+    assert seen_in(world).taken == (Taken(resource.kind, name),)
+
+
+@pytest.mark.parametrize("name", ["pi-worker-2", "pi-worker-x", "other"])
+def test_names_that_the_job_does_not_need_are_free_for_all(name):
+    world = World(2)
+    world.cluster.create(PODS, a_stranger(name, WORKER))
+    seen = seen_in(world)
+    assert seen.taken == ()
+    assert seen.worker_pods == ()
+
+
+def test_pods_of_another_launcher_are_not_ours():
+    world = World().settle()
+    world.cluster.create(PODS, a_stranger("pi-launcher-x", OURS, owner="uid-of-another-launcher"))
+    assert seen_in(world).launcher_pods == ()
+
+
+def test_priorities_are_known_where_gangs_are():
+    world = World(settings=PLUGINS)
+    world.cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+    assert seen_in(world).priorities == {"high": 1000}
+
+
+def test_what_a_launcher_said_last_is_remembered_when_its_pod_is_gone():
+    world = World().settle()
+    world.launcher_runs()
+    key = Key("lab", "pi-launcher-0")
+    said = {"status": {"containerStatuses": terminated(1, "segmentation fault")}}
+    world.cluster.merge(PODS, key, said)
+    seen_in(world)
+    world.cluster.remove(PODS, key)
+    assert seen_in(world).last_words == "segmentation fault"
+
+
+def test_another_job_of_the_same_name_is_not_confused_with_it():
+    world = World().settle()
+    world.launcher_runs()
+    memory = world.memories.of(world.job)
+    memory.last_words = "of another time"
+    world.cluster.remove(MPI_JOBS, world.key)
+    another = a_manifest()
+    another["metadata"]["uid"] = "uid-of-the-next"
+    world.cluster.create(MPI_JOBS, another)
+    assert seen_in(world).last_words == ""
+
+
+def test_since_when_hosts_come_and_go():
+    world = World(3).settle()
+    world.worker_runs(0)
+    first = seen_in(world).host_change
+    world.pass_time(0.3)
+    same = seen_in(world).host_change
+    world.worker_runs(1)
+    second = seen_in(world).host_change
+    assert first == same
+    assert (second.first, second.last) == (NOW, world.now)
+
+
+def test_a_list_that_is_right_is_not_waited_for():
+    world = World(2).settle()
+    world.all_workers_run()
+    world.settle()
+    assert seen_in(world).host_change is None
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+def test_the_order_in_which_a_cache_gives_its_pods_is_nobodys_business():
+    job = a_job(3)
+    pods = [
+        a_worker(job, 0, "Pending", conditions=unschedulable()),
+        a_worker(job, 1, "Failed", containerStatuses=terminated(1)),
+        a_worker(job, 2, "Pending", conditions=unschedulable("another reason")),
+    ]
+    one, other = observed(job, pods), observed(job, reversed(pods))
+    assert make_plan(one, PLAIN, NOW) == make_plan(other, PLAIN, NOW)
+
+
+def test_lost_workers_are_told_about_in_their_order():
+    job = a_job(3)
+    pods = [a_worker(job, index, deleted=NOW - NOW.replace(hour=11)) for index in range(3)]
+    one, other = (
+        make_plan(observed(job, each, hosts=()), PLAIN, NOW) for each in (pods, pods[::-1])
+    )
+    assert one.troubles == other.troubles

@@ -1,0 +1,145 @@
+"""Why pods do not come to run, and how that is told."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller import pods
+from mpi_operator.controller.pod_troubles import pod_troubles, time_to_tell
+from tests.support.observations import (
+    NOW,
+    a_job,
+    a_launcher_pod,
+    a_worker,
+    observed,
+    terminated,
+    unschedulable,
+    waiting,
+)
+
+JOB = a_job(3)
+
+
+def restarted(exit_code, message=""):
+    [status] = waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
+    [ended] = terminated(exit_code, message)
+    return [status | {"lastState": ended["state"]}]
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        pytest.param(
+            {"conditions": unschedulable("no nodes")}, ("Unschedulable", "no nodes"), id="no node"
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("ImagePullBackOff", "Back-off pulling image x")},
+            ("ImagePullFailed", "container mpi: Back-off pulling image x"),
+            id="no image",
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("ErrImageNeverPull")},
+            ("ImagePullFailed", "container mpi: ErrImageNeverPull"),
+            id="without a message, its reason",
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("CreateContainerConfigError", 'secret "x" not found')},
+            ("ContainerConfigError", 'container mpi: secret "x" not found'),
+            id="something it needs is missing",
+        ),
+        pytest.param(
+            {"containerStatuses": restarted(7, "boom\n")},
+            ("CrashLoop", "container mpi ended with exit code 7: boom"),
+            id="it crashes again and again",
+        ),
+        pytest.param(
+            {"initContainerStatuses": waiting("ErrImagePull", "no such image", name="init")},
+            ("ImagePullFailed", "container init: no such image"),
+            id="an init container",
+        ),
+        pytest.param({"containerStatuses": waiting("ContainerCreating")}, None, id="just starting"),
+        pytest.param({}, None, id="just there"),
+        pytest.param(
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+                ]
+            },
+            None,
+            id="held back by a gate: on purpose",
+        ),
+    ],
+)
+def test_what_a_pod_complains_about(status, complaint):
+    assert pods.complaint(a_worker(JOB, 0, "Pending", **status)) == complaint
+
+
+@pytest.mark.parametrize(
+    ("age", "told", "wait"), [(9, 0, 1), (10, 1, None), (600, 1, None)], ids=["9s", "10s", "600s"]
+)
+def test_a_complaint_has_to_last(age, told, wait):
+    pod = a_worker(JOB, 0, "Pending", age=timedelta(seconds=age), conditions=unschedulable())
+    seen = observed(JOB, [pod])
+    assert len(list(pod_troubles(seen, NOW))) == told
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+
+
+def test_one_pod_stands_for_all_of_its_role():
+    people = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
+    [trouble] = pod_troubles(observed(JOB, [*people, a_worker(JOB, 1)]), NOW)
+    assert trouble.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
+    assert not trouble.is_fatal
+
+
+def test_roles_and_reasons_are_told_one_by_one():
+    seen = observed(
+        JOB,
+        [
+            a_worker(JOB, 0, "Pending", conditions=unschedulable()),
+            a_worker(JOB, 1, "Pending", containerStatuses=waiting("ErrImagePull", "no")),
+        ],
+        launcher_pods=(a_launcher_pod(JOB, "Pending", conditions=unschedulable()),),
+    )
+    assert [trouble.message for trouble in pod_troubles(seen, NOW)] == [
+        "pi-launcher-0: 0/3 nodes are available",
+        "pi-worker-0: 0/3 nodes are available",
+        "pi-worker-1: container mpi: no",
+    ]
+
+
+def test_who_is_ending_has_nothing_to_complain_about():
+    pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
+    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param(
+            {"containerStatuses": terminated(1, " last words \n")}, "last words", id="said"
+        ),
+        pytest.param({"containerStatuses": terminated(0, "all is well")}, "", id="succeeded"),
+        pytest.param({"containerStatuses": terminated(1)}, "", id="said nothing"),
+        pytest.param({}, "", id="nothing is known"),
+        pytest.param(
+            {"containerStatuses": terminated(1, "\n".join(map(str, range(30))))},
+            "\n".join(map(str, range(20, 30))),
+            id="talked too much",
+        ),
+        pytest.param(
+            {
+                "initContainerStatuses": terminated(1, "first", name="init"),
+                "containerStatuses": terminated(1, "second"),
+            },
+            "second",
+            id="two of them",
+        ),
+    ],
+)
+def test_last_words(status, words):
+    assert pods.last_words(a_worker(JOB, 0, "Failed", **status)) == words
+
+
+def test_a_signal_is_told_instead_of_an_exit_code():
+    pod = a_worker(JOB, 0, "Failed", containerStatuses=terminated(0, signal=9))
+    assert pods.how_it_ended(pod) == "container mpi ended with signal 9"

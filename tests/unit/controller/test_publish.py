@@ -1,0 +1,174 @@
+"""The status on record first, and only then words and numbers about it."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from mpi_operator.api.types import (
+    Condition,
+    ConditionStatus,
+    MPIJobStatus,
+    ReplicaStatus,
+    ReplicaStatuses,
+)
+from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.news import normal
+from mpi_operator.controller.publish import Publisher
+from mpi_operator.controller.series import Series
+from mpi_operator.controller.trouble import Trouble
+from mpi_operator.kube import errors
+from tests.support.cluster import caches
+from tests.support.observations import PLAIN
+from tests.support.scripted import Diary, ScriptedClient, refused
+from tests.support.worlds import World
+
+pytestmark = pytest.mark.looptime
+
+
+def condition(kind, status="True"):
+    return Condition(type=kind, status=ConditionStatus(status), reason=f"MPIJob{kind}")
+
+
+CREATED = MPIJobStatus(conditions=(condition("Created"),))
+RUNNING = MPIJobStatus(conditions=(condition("Created"), condition("Running")))
+
+
+def counting(status, active):
+    return replace(status, replica_statuses=ReplicaStatuses(worker=ReplicaStatus(active=active)))
+
+
+class Desk:
+    """A publisher for one job."""
+
+    def __init__(self):
+        self.world = World()
+        self.client = ScriptedClient(self.world.cluster)
+        self.diary = Diary()
+        self.registry = CollectorRegistry()
+        self.memories = Memories()
+        self.publisher = Publisher(
+            self.client.as_client,
+            caches(self.world.cluster, PLAIN),
+            self.memories,
+            self.diary.as_recorder,
+            Series(self.registry),
+            clock=lambda: self.world.now,
+        )
+
+    @property
+    def job(self):
+        return self.world.job
+
+    async def publish(self, status, troubles=()):
+        return await self.publisher.publish(self.job, status, troubles)
+
+    def counted(self, what):
+        return self.registry.get_sample_value(f"mpi_operator_jobs_{what}_total")
+
+
+async def test_a_status_is_stored_and_then_told():
+    desk = Desk()
+    await desk.publish(CREATED)
+    assert desk.job.status == CREATED
+    assert desk.diary.events == ["MPIJobCreated"]
+    assert desk.counted("created") == 1
+
+
+async def test_a_status_that_is_stored_is_not_written_again():
+    desk = Desk()
+    await desk.publish(CREATED)
+    await desk.publish(CREATED)
+    assert desk.client.asked == ["replace status of MPIJob pi"]
+    assert desk.diary.events == ["MPIJobCreated"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [refused(409), refused(404), refused(500), errors.ConnectionLost("no answer")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_what_is_not_on_record_is_not_told(error):
+    desk = Desk()
+    desk.client.refuse("replace", error)
+    with pytest.raises(type(error)):
+        await desk.publish(CREATED)
+    assert desk.diary.events == []
+    assert desk.counted("created") == 0
+
+
+async def test_a_status_that_somebody_else_wrote_meanwhile_is_not_overwritten():
+    desk = Desk()
+    known = desk.job
+    desk.world.cluster.merge(MPI_JOBS, desk.world.key, {"metadata": {"labels": {"a": "b"}}})
+    with pytest.raises(errors.Conflict):
+        await desk.publisher.publish(known, CREATED, ())
+    assert desk.diary.events == []
+
+
+async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever():
+    desk = Desk()
+    desk.client.refuse("replace", refused(422, "spec.slotsPerWorker: Invalid value"))
+    wait = await desk.publish(CREATED)
+    assert wait is None or wait >= timedelta(minutes=1)
+    assert desk.diary.events == ["StatusRefused"]
+    assert desk.counted("created") == 0
+
+
+@pytest.mark.parametrize(
+    ("after", "is_written", "wait"),
+    [(0.2, False, 0.8), (1, True, None), (60, True, None)],
+)
+async def test_counts_may_wait_a_moment(after, is_written, wait):
+    desk = Desk()
+    await desk.publish(CREATED)
+    desk.world.pass_time(after)
+    deferred = await desk.publish(counting(CREATED, 1))
+    assert deferred == (timedelta(seconds=wait) if wait else None)
+    assert (len(desk.client.asked) == 2) == is_written
+
+
+async def test_what_is_more_than_counts_does_not_wait():
+    desk = Desk()
+    await desk.publish(CREATED)
+    assert await desk.publish(counting(RUNNING, 1)) is None
+    assert desk.job.status.conditions == RUNNING.conditions
+
+
+async def test_after_a_restart_nothing_waits():
+    desk = Desk()
+    await desk.publish(CREATED)
+    desk.memories.forget(desk.world.key)
+    assert await desk.publish(counting(CREATED, 1)) is None
+
+
+async def test_our_own_write_is_known_when_the_watch_tells_of_it():
+    desk = Desk()
+    await desk.publish(CREATED)
+    memory = desk.memories.of(desk.job)
+    assert memory.version == desk.world.manifest["metadata"]["resourceVersion"]
+
+
+async def test_the_end_is_counted_once():
+    desk = Desk()
+    ended = MPIJobStatus(conditions=(*CREATED.conditions, condition("Succeeded")))
+    await desk.publish(ended)
+    await desk.publish(counting(ended, 1))
+    assert (desk.counted("successful"), desk.counted("failed")) == (1, 0)
+    assert desk.diary.events == ["MPIJobCreated", "MPIJobSucceeded"]
+
+
+async def test_trouble_is_told_as_a_warning():
+    desk = Desk()
+    quota = Trouble("QuotaExceeded", "exceeded quota")
+    waits = replace(condition("Running", "False"), reason=quota.reason)
+    await desk.publish(MPIJobStatus(conditions=(*CREATED.conditions, waits)), [quota])
+    assert desk.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+
+
+async def test_news_are_told():
+    desk = Desk()
+    desk.publisher.tell(desk.job, [normal("SomethingHappened", "really")])
+    assert desk.diary.events == ["SomethingHappened"]

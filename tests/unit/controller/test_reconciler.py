@@ -1,0 +1,257 @@
+"""One look at a job, with everything that decides and writes, on a cluster in memory."""
+
+import pytest
+
+from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.kube import errors
+from mpi_operator.kube.resources import PODS, SERVICES, Key
+from tests.support.operators import Operator
+from tests.support.scripted import refused
+
+pytestmark = pytest.mark.looptime
+
+QUOTA = refused(403, "exceeded quota: pods")
+
+
+async def test_a_whole_life():
+    operator = await Operator(policy={"cleanPodPolicy": "All"}).run()
+    operator.world.launcher_completes()
+    await operator.settle()
+    operator.world.kubernetes_acts()
+    await operator.settle()
+    assert operator.world.pods == {}
+    assert operator.diary.events == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+
+
+async def test_a_life_takes_no_more_writes_than_objects_and_a_handful():
+    operator = await Operator(200).run()
+    assert len(operator.client.asked) <= 4 + 200 + 5
+
+
+async def test_nothing_is_written_about_a_job_that_is_as_it_should_be():
+    operator = await Operator().run()
+    operator.restart()
+    asked, _ = await operator.look()
+    assert asked == []
+
+
+@pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue"])
+async def test_a_job_that_others_manage_is_left_alone(manager):
+    operator = Operator(policy={"managedBy": manager})
+    assert await operator.look() == ([], None)
+    assert operator.diary.events == []
+
+
+@pytest.mark.parametrize("key", [Key("lab", "nobody"), Key("", "a/b")])
+async def test_a_job_that_is_not_there(key):
+    assert await Operator().reconciler.reconcile(key) is None
+
+
+async def test_an_invalid_job_has_a_status_and_nothing_else():
+    operator = Operator(slotsPerWorker=-1)
+    asked, wait = await operator.look()
+    assert asked == ["replace status of MPIJob pi"]
+    assert operator.world.conditions["Running"] == "False ValidationError"
+    assert operator.diary.events == ["MPIJobCreated", "ValidationError"]
+    assert wait is None
+
+
+async def test_a_job_that_becomes_valid_goes_on():
+    operator = Operator(slotsPerWorker=-1)
+    await operator.settle()
+    operator.world.cluster.merge(MPI_JOBS, operator.world.key, {"spec": {"slotsPerWorker": 1}})
+    await operator.run()
+    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+
+
+# --- conflicts --------------------------------------------------------------------------------
+
+
+async def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
+    operator = Operator()
+    operator.client.refuse("replace status of MPIJob", refused(409))
+    _, wait = await operator.look()
+    assert operator.diary.events == []
+    assert wait == pytest.approx(0.1)
+    operator.client.relent()
+    await operator.settle()
+    assert operator.diary.events == ["MPIJobCreated"]
+
+
+async def test_a_lost_connection_is_told_to_the_queue_after_the_status_is_stored():
+    operator = Operator()
+    operator.client.refuse("create Pod", errors.ConnectionLost("no answer"))
+    with pytest.raises(errors.ConnectionLost):
+        await operator.look()
+    assert operator.world.conditions == {"Created": "True MPIJobCreated"}
+
+
+async def test_a_status_that_is_refused_is_not_written_in_a_loop():
+    operator = await Operator().run()
+    operator.world.launcher_completes()
+    operator.client.refuse("replace status of MPIJob", refused(422, "Invalid"))
+    _, wait = await operator.look()
+    assert wait is None or wait >= 1
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+async def test_a_refusal_is_told_in_the_status():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    await operator.look()
+    assert operator.world.conditions["Running"] == "False QuotaExceeded"
+    assert operator.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+
+
+async def test_what_was_refused_is_not_asked_for_again_at_once():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    _, wait = await operator.look()
+    asked, again = await operator.look()
+    assert asked == []
+    assert 1 <= wait <= 2
+    assert again == pytest.approx(wait)
+
+
+async def test_what_was_refused_is_asked_for_again_when_it_is_time():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    _, wait = await operator.look()
+    operator.world.pass_time(wait)
+    asked, longer = await operator.look()
+    assert "create Pod pi-worker-0" in asked
+    assert longer >= wait
+
+
+async def test_back_off_ends_somewhere():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    waits = []
+    for _ in range(20):
+        _, wait = await operator.look()
+        operator.world.pass_time(wait)
+        waits.append(wait)
+    assert 150 <= waits[-1] <= 300
+    assert operator.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+
+
+async def test_another_spec_is_asked_for_at_once():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    await operator.look()
+    operator.world.scale(1)
+    asked, _ = await operator.look()
+    assert "create Pod pi-worker-0" in asked
+
+
+async def test_a_job_goes_on_when_the_cause_is_gone():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    _, wait = await operator.look()
+    operator.client.relent()
+    operator.world.pass_time(wait)
+    await operator.run()
+    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+
+
+async def test_an_invalid_template_fails_the_job():
+    operator = Operator()
+    operator.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
+    await operator.look()
+    assert operator.world.conditions["Failed"] == "True InvalidPodTemplate"
+    assert operator.world.launcher is None
+    assert operator.diary.events == ["MPIJobCreated", "InvalidPodTemplate"]
+
+
+async def test_an_invalid_template_does_not_fail_a_job_that_runs():
+    operator = await Operator().run()
+    operator.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
+    operator.world.scale(3)
+    await operator.look()
+    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+    assert "Failed" not in operator.world.conditions
+
+
+async def test_a_failed_worker_is_not_deleted_before_it_is_counted():
+    operator = await Operator().run()
+    operator.world.worker_fails(1)
+    operator.client.refuse("patch ConfigMap", refused(403, "may not"))
+    await operator.look()
+    await operator.look()
+    assert operator.world.pods["pi-worker-1"] == "Failed"
+    assert not any(each.startswith("delete") for each in operator.client.asked)
+
+
+async def test_replacements_are_told_when_they_are_counted():
+    operator = await Operator().run()
+    operator.diary.events.clear()
+    operator.world.worker_fails(1)
+    await operator.settle()
+    assert operator.diary.events == ["WorkerReplaced"]
+    assert operator.world.pods == {"pi-worker-0": "Running", "pi-worker-1": ""}
+
+
+async def test_a_refusal_that_follows_another_one_waits_too():
+    operator = Operator()
+    operator.client.refuse("create Pod", QUOTA)
+    await operator.look()
+    operator.client.refuse("create Service", refused(403, "services are forbidden"))
+    service = operator.world.cluster.all(SERVICES)[0]
+    operator.world.cluster.remove(SERVICES, Key("lab", service["metadata"]["name"]))
+    first, _ = await operator.look()
+    second, _ = await operator.look()
+    assert "create Service pi" in first
+    assert second == []
+
+
+# --- when to look again -----------------------------------------------------------------------
+
+
+async def test_a_job_that_runs_is_looked_at_when_something_happens():
+    operator = await Operator().run()
+    assert await operator.look() == ([], None)
+
+
+async def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():
+    operator = await Operator().run()
+    operator.world.launcher_completes()
+    assert (await operator.look())[1] == 0
+
+
+async def test_one_that_is_over_its_time_is_not_looked_at_in_a_loop():
+    operator = await Operator(policy={"ttlSecondsAfterFinished": 10}).run()
+    operator.world.launcher_completes()
+    wait = await operator.settle()
+    assert wait == pytest.approx(10)
+    operator.world.pass_time(11)
+    assert await operator.settle() is None
+    assert operator.world.launcher is None
+
+
+async def test_counts_are_written_when_their_moment_has_come():
+    operator = Operator()
+    await operator.settle()
+    operator.world.worker_runs(0)
+    asked, wait = await operator.look()
+    assert asked == []
+    operator.world.pass_time(wait)
+    asked, _ = await operator.look()
+    assert "replace status of MPIJob pi" in asked
+
+
+# --- restarts ---------------------------------------------------------------------------------
+
+
+async def test_a_restart_between_counting_and_deleting_counts_once():
+    operator = await Operator(policy={"backoffLimit": 1}).run()
+    operator.world.worker_fails(1)
+    operator.client.refuse("delete Pod", errors.ConnectionLost("the operator died"))
+    with pytest.raises(errors.ConnectionLost):
+        await operator.look()
+    operator.restart()
+    operator.client.relent()
+    await operator.settle()
+    assert (PODS, "pi-worker-1") in {(r, k.name) for (r, k), _ in operator.world.cluster}
+    assert operator.world.pods["pi-worker-1"] == ""

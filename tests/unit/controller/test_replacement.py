@@ -1,0 +1,329 @@
+"""Workers that are lost while their job runs: replaced, counted, and given up at last."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.replacement import Count, as_annotation, replacements, stored_counts
+from mpi_operator.kube.resources import CONFIG_MAPS
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    a_config_map,
+    a_job,
+    a_launcher,
+    a_worker,
+    observed,
+    terminated,
+    workers,
+)
+from tests.support.worlds import changes, names_created, names_deleted
+
+RECENTLY = NOW - timedelta(minutes=2)
+ANNOTATION = "mpi-operator.kubeflow.org/worker-replacements"
+
+
+def seconds(number):
+    return timedelta(seconds=number)
+
+
+def plan_for(job, pods, now=NOW, **more):
+    return make_plan(observed(job, pods, launcher=a_launcher(job), **more), PLAIN, now)
+
+
+# --- the first loss ---------------------------------------------------------------------------
+
+
+def test_a_failed_worker_is_counted_and_then_deleted():
+    job = a_job()
+    plan = plan_for(job, workers(job, "Running", "Failed"), hosts=(0, 1))
+    counting, deleting = plan.stages
+    assert [each.resource for each in counting] == [CONFIG_MAPS]
+    assert ANNOTATION in counting[0].patch["metadata"]["annotations"]
+    assert [each.uid for each in deleting] == ["uid-of-pi-worker-1"]
+
+
+def test_one_that_is_counted_is_deleted_and_not_counted_again():
+    job = a_job()
+    counts = {1: Count(1, "uid-of-pi-worker-1", RECENTLY)}
+    plan = plan_for(job, workers(job, "Running", "Failed"), hosts=(0,), counts=counts)
+    assert changes(plan, CONFIG_MAPS) == []
+    assert names_deleted(plan) == ["Pod pi-worker-1"]
+
+
+def test_the_next_pod_of_that_name_is_counted_for_itself():
+    job = a_job()
+    counts = {1: Count(1, "uid-of-an-earlier-pod", RECENTLY)}
+    plan = replacements(observed(job, workers(job, "Running", "Failed"), counts=counts), NOW)
+    assert plan.counts == {1: Count(2, "uid-of-pi-worker-1", NOW)}
+
+
+def test_a_vanished_worker_is_counted_by_the_write_that_takes_it_from_the_list():
+    job = a_job()
+    plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
+    [change] = changes(plan, CONFIG_MAPS)
+    assert ANNOTATION in change["metadata"]["annotations"]
+    assert "pi-worker-1" not in change["data"]["discover_hosts.sh"]
+    assert names_created(plan) == ["Pod pi-worker-1"]
+
+
+def test_a_worker_that_somebody_else_deletes_is_counted_when_it_leaves_the_list():
+    job = a_job()
+    ending = a_worker(job, 1, deleted=-seconds(30))
+    plan = plan_for(job, [a_worker(job, 0), ending], hosts=(0, 1))
+    [change] = changes(plan, CONFIG_MAPS)
+    assert ANNOTATION in change["metadata"]["annotations"]
+    assert names_created(plan) == names_deleted(plan) == []
+
+
+def test_a_worker_that_never_ran_is_made_without_being_counted():
+    job = a_job()
+    plan = plan_for(job, workers(job, "Running"), hosts=(0,))
+    assert changes(plan, CONFIG_MAPS) == []
+    assert names_created(plan) == ["Pod pi-worker-1"]
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Unknown"])
+def test_who_did_not_fail_is_not_replaced(phase):
+    job = a_job(1)
+    assert replacements(observed(job, workers(job, phase)), NOW).failed == ()
+
+
+def test_hosts_beyond_the_size_of_the_job_did_not_vanish():
+    job = a_job(1)
+    assert replacements(observed(job, workers(job, "Running"), hosts=(0, 1, 2)), NOW).counts == {}
+
+
+# --- what people are told ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [
+        pytest.param(
+            {"containerStatuses": terminated(137, "one\ntwo\n", reason="OOMKilled")},
+            "container mpi ended with exit code 137 (OOMKilled): one\ntwo",
+            id="exit code and last lines",
+        ),
+        pytest.param(
+            {"reason": "Evicted", "message": "The node was low on memory."},
+            "Evicted: The node was low on memory.",
+            id="evicted",
+        ),
+        pytest.param({}, "nothing is known about why", id="without a word"),
+    ],
+)
+def test_the_news_say_how_a_worker_ended(status, how):
+    job = a_job(policy={"backoffLimit": 3})
+    pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **status)]
+    [news] = replacements(observed(job, pods), NOW).news
+    assert news.reason == "WorkerReplaced"
+    assert news.message == f"pi-worker-1 is replaced (1 of 3 times): {how}"
+
+
+def test_the_news_go_with_the_write_that_counts():
+    job = a_job()
+    plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
+    [counting] = [each for each in plan.actions if getattr(each, "resource", None) == CONFIG_MAPS]
+    assert [news.message for news in counting.news] == [
+        "pi-worker-1 is replaced (1 of 6 times): the pod is gone"
+    ]
+
+
+# --- back-off ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "delay"),
+    [(1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300), (50, 300)],
+)
+def test_replacements_come_later_and_later(times, delay):
+    job = a_job(1, policy={"backoffLimit": 100})
+    counts = {0: Count(times, "uid", NOW)}
+    before = plan_for(job, [], NOW + seconds(delay) - seconds(1), counts=counts, hosts=())
+    after = plan_for(job, [], NOW + seconds(delay), counts=counts, hosts=())
+    assert names_created(before) == [] or delay == 0
+    assert names_created(after) == ["Pod pi-worker-0"]
+
+
+def test_the_job_is_looked_at_again_when_a_replacement_is_due():
+    job = a_job(1)
+    counts = {0: Count(3, "uid", NOW)}
+    plan = plan_for(job, [], NOW + seconds(5), counts=counts, hosts=())
+    assert plan.look_again == seconds(15)
+
+
+# --- the limit --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        pytest.param({}, 6, id="as often as a launcher"),
+        pytest.param({"policy": {"backoffLimit": 2}}, 2, id="as the launcher of this job"),
+        pytest.param(
+            {
+                "policy": {"backoffLimit": 2},
+                "annotations": {"mpi-operator.kubeflow.org/max-worker-replacements": "9"},
+            },
+            9,
+            id="as its annotation says",
+        ),
+        pytest.param(
+            {"annotations": {"mpi-operator.kubeflow.org/max-worker-replacements": "many"}},
+            6,
+            id="an annotation that is no number is ignored",
+        ),
+        pytest.param({"policy": {"backoffLimit": 0}}, 0, id="never"),
+    ],
+)
+def test_a_failed_worker_is_kept_when_all_tries_are_used(settings, limit):
+    job = a_job(1, **settings)
+    last = replacements(failed_after(job, limit - 1), NOW) if limit else None
+    over = replacements(failed_after(job, limit), NOW)
+    assert last is None or (len(last.failed), len(last.given_up)) == (1, 0)
+    assert (len(over.failed), len(over.given_up)) == (0, 1)
+
+
+def failed_after(job, times):
+    counts = {0: Count(times, "uid-of-an-earlier-pod", RECENTLY)} if times else {}
+    return observed(job, workers(job, "Failed"), counts=counts)
+
+
+def test_a_vanished_worker_is_not_made_again_when_all_tries_are_used():
+    job = a_job(1, policy={"backoffLimit": 1})
+    counts = {0: Count(1, "", RECENTLY)}
+    plan = plan_for(job, [], hosts=(0,), counts=counts)
+    assert names_created(plan) == []
+    assert [trouble.is_fatal for trouble in plan.troubles] == [True]
+
+
+def test_one_that_was_given_up_stays_so_when_its_host_has_left_the_list():
+    job = a_job(1, policy={"backoffLimit": 1})
+    plan = plan_for(job, [], hosts=(), counts={0: Count(2, "", RECENTLY)})
+    assert plan.actions == ()
+    assert len(plan.troubles) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "how"),
+    [
+        pytest.param(
+            {"containerStatuses": terminated(3)},
+            "WorkerFailed",
+            "container mpi ended with exit code 3",
+            id="failed",
+        ),
+        pytest.param(
+            {"reason": "Evicted", "message": "low on memory"},
+            "MPIJobEvicted",
+            "Evicted: low on memory",
+            id="evicted",
+        ),
+    ],
+)
+def test_what_is_told_about_one_that_is_given_up(status, reason, how):
+    job = a_job(1, policy={"backoffLimit": 0})
+    pod = a_worker(job, 0, "Failed", **status)
+    [trouble] = replacements(observed(job, [pod]), NOW).given_up.values()
+    assert (trouble.reason, trouble.is_fatal) == (reason, True)
+    assert trouble.message == f"pi-worker-0 is not replaced any more, after 0 times: {how}"
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["failed", "vanished"])
+def test_trouble_of_long_ago_is_forgiven(is_there):
+    job = a_job(1, policy={"backoffLimit": 1})
+    pods = workers(job, "Failed") if is_there else ()
+    counts = {0: Count(2, "", NOW - timedelta(minutes=59))}
+    seen = observed(job, pods, hosts=(), counts=counts)
+    assert len(replacements(seen, NOW).given_up) == 1
+    assert len(replacements(seen, NOW + timedelta(minutes=1)).given_up) == 0
+
+
+def test_after_that_counting_begins_anew():
+    job = a_job(1)
+    counts = {0: Count(5, "", NOW - timedelta(hours=1))}
+    seen = observed(job, workers(job, "Failed"), counts=counts)
+    assert replacements(seen, NOW).counts[0].times == 1
+
+
+# --- what is stored ---------------------------------------------------------------------------
+
+
+def test_counts_are_read_as_they_are_written():
+    counts = {0: Count(1, "uid", NOW), 11: Count(7, "", RECENTLY)}
+    assert stored_counts(a_config_map(a_job(), counts=counts)) == counts
+
+
+def test_without_a_replacement_there_is_no_annotation():
+    assert as_annotation({}) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "none", "[]", "{", '{"0": [1]}', '{"a": [1, "", "2026-03-01T00:00:00Z"]}', "[" * 5000],
+)
+def test_what_somebody_else_scribbled_counts_as_nothing(text):
+    stored = a_config_map(a_job())
+    stored.metadata.annotations[ANNOTATION] = text
+    assert stored_counts(stored) == {}
+
+
+@pytest.mark.parametrize("year", [2027, 9999])
+def test_counts_of_the_future_count_as_nothing(year):
+    job = a_job(1)
+    stored = a_config_map(job)
+    stored.metadata.annotations[ANNOTATION] = f'{{"0":[3,"","{year}-12-31T23:59:59Z"]}}'
+    plan = plan_for(job, [], config_map=stored)
+    assert names_created(plan) == ["Pod pi-worker-0"]
+
+
+def test_a_job_that_is_suspended_starts_with_a_clean_record():
+    job = a_job(1, policy={"suspend": True})
+    seen = observed(
+        job, [], counts={0: Count(3, "", RECENTLY)}, launcher=a_launcher(job, suspend=True)
+    )
+    [change] = changes(make_plan(seen, PLAIN, NOW), CONFIG_MAPS)
+    assert change["metadata"]["annotations"] == {ANNOTATION: None}
+
+
+# --- lost nodes -------------------------------------------------------------------------------
+
+BY_FORCE = {"mpi-operator.kubeflow.org/force-delete-lost-workers": "true"}
+
+
+@pytest.mark.parametrize(
+    ("overdue", "is_lost"), [(-30, False), (0, False), (30, False), (31, True), (4000, True)]
+)
+def test_a_worker_that_does_not_go_is_told_about(overdue, is_lost):
+    job = a_job(1)
+    plan = plan_for(job, [a_worker(job, 0, deleted=seconds(overdue))], hosts=())
+    assert [trouble.reason for trouble in plan.troubles] == ["WorkerLost"] * is_lost
+    assert plan.actions == ()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_forced"),
+    [({}, False), (BY_FORCE, True), (dict.fromkeys(BY_FORCE, "maybe"), False)],
+    ids=["not without being asked", "if asked to", "not by a doubtful word"],
+)
+def test_a_lost_worker_is_deleted_by_force(annotations, is_forced):
+    job = a_job(1, annotations=annotations)
+    plan = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=())
+    assert [each.by_force for each in plan.actions] == [True] * is_forced
+
+
+def test_the_sentence_names_the_node_and_what_to_do():
+    job = a_job(1)
+    pod = a_worker(job, 0, deleted=seconds(60))
+    [trouble] = plan_for(job, [pod], hosts=()).troubles
+    assert trouble.message.startswith("pi-worker-0 should be gone since 2026-03-01T11:59:00Z")
+    assert "force-delete-lost-workers" in trouble.message
+    assert not trouble.is_fatal
+
+
+def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():
+    job = a_job(1)
+    plan = plan_for(job, [a_worker(job, 0, deleted=seconds(10))], hosts=())
+    assert plan.look_again == seconds(20)
