@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, Manifest
+from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, Manifest, Resource
 from tests.support.mpijobs import MPIJOBS
 from tests.support.waiting import until
 
@@ -21,6 +22,30 @@ class Hands:
 
     async def job(self, name: str) -> Manifest:
         return await self.client.get(MPIJOBS, name, self.namespace)
+
+    async def status(self, name: str) -> Manifest:
+        status: Manifest = (await self.job(name)).get("status", {})
+        return status
+
+    async def change(self, name: str, **spec: Any) -> Manifest:
+        """Merge something into the spec of a job, as people and Kueue do."""
+        return await self.client.patch(MPIJOBS, name, {"spec": spec}, self.namespace)
+
+    async def suspend(self, name: str, suspend: bool = True) -> Manifest:
+        return await self.change(name, runPolicy={"suspend": suspend})
+
+    async def scale(self, name: str, workers: int) -> None:
+        """What `kubectl scale` does."""
+        wanted = {"spec": {"replicas": workers}}
+        await self.client.patch(MPIJOBS, name, wanted, self.namespace, subresource="scale")
+
+    async def saw(self, name: str, generation: int) -> None:
+        """Wait until the operator has worked on this generation of a job."""
+
+        async def has_seen() -> bool:
+            return bool((await self.status(name)).get("observedGeneration", 0) >= generation)
+
+        await until(has_seen)
 
     async def condition(self, name: str, kind: str) -> Manifest | None:
         conditions = (await self.job(name)).get("status", {}).get("conditions", [])
@@ -77,6 +102,25 @@ class Hands:
     async def has_event(self, job: str, reason: str) -> bool:
         return reason in [found for found, _ in await self.events(job)]
 
+    async def told(self, job: str, reason: str, seconds: float = 30) -> list[str]:
+        """Wait for events with a reason; their messages."""
+        await until(lambda: self.has_event(job, reason), seconds)
+        return [message for found, message in await self.events(job) if found == reason]
+
+    async def find(self, resource: Resource, name: str) -> Manifest | None:
+        try:
+            return await self.client.get(resource, name, self.namespace)
+        except errors.NotFound:
+            return None
+
+    async def gone(self, resource: Resource, name: str) -> None:
+        """Wait until there is no such object."""
+
+        async def is_gone() -> bool:
+            return await self.find(resource, name) is None
+
+        await until(is_gone)
+
     async def set_status(self, pod: str, **status: Any) -> None:
         change = {"status": status}
         await self.client.patch(PODS, pod, change, self.namespace, subresource="status")
@@ -118,15 +162,43 @@ class Hands:
         for pod in pods:
             await self.client.delete(PODS, pod, self.namespace, grace_period_seconds=0)
 
+    async def lose_first_worker(self, job: Manifest) -> str:
+        """A job runs, and somebody deletes a worker whose node does not confirm that; its uid."""
+        name = job["metadata"]["name"]
+        worker = f"{name}-worker-0"
+        await self.submit(job)
+        await until(lambda: self.has_workers(name, 2))
+        target = {"apiVersion": "v1", "kind": "Node", "name": "far-away"}
+        binding = {"metadata": {"name": worker, "namespace": self.namespace}, "target": target}
+        await self.client.create(PODS, binding, subresource="binding")
+        await self.start(name, workers=2)
+        await self.client.delete(PODS, worker, self.namespace, grace_period_seconds=1)
+        found = await self.client.get(PODS, worker, self.namespace)
+        return str(found["metadata"]["uid"])
+
     async def start(self, job: str, workers: int) -> str:
         """Everything runs; the name of the launcher's pod."""
-        await until(lambda: self.has_workers(job, workers))
-        await self.run(*await self.pod_names(job, "worker"))
-        await until(lambda: self._has_launcher(job))
-        [launcher] = await self.pod_names(job, "launcher")
+        await self.start_workers(job, workers)
+        launcher = await self.launcher_pod(job)
         await self.run(launcher)
         await self.becomes(job, "Running")
         return launcher
+
+    async def start_workers(self, job: str, workers: int, ready: bool = True) -> None:
+        """So many workers come, and run."""
+        await until(lambda: self.has_workers(job, workers))
+        await self.run(*await self.pod_names(job, "worker"), ready=ready)
+
+    async def launcher_pod(self, job: str) -> str:
+        """Wait for the launcher's pod; its name."""
+        await until(lambda: self._has_launcher(job))
+        [launcher] = await self.pod_names(job, "launcher")
+        return launcher
+
+    async def finish(self, job: str, workers: int) -> None:
+        """Everything runs, and the launcher succeeds."""
+        await self.succeed(await self.start(job, workers))
+        await self.becomes(job, "Succeeded")
 
     async def _has_launcher(self, job: str) -> bool:
         return len(await self.pods(job, "launcher")) == 1

@@ -1,6 +1,7 @@
 """MPIJobs for tests: manifests with the one thing that matters changed, and the kind itself."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from mpi_operator.api.definition import custom_resource_definition
@@ -65,6 +66,36 @@ async def install(client: HttpClient) -> None:
     definition = custom_resource_definition()
     await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
     await until(lambda: _is_served(client))
+
+
+async def uninstall(client: HttpClient) -> None:
+    """Make the server forget the kind, with every job."""
+    name = custom_resource_definition()["metadata"]["name"]
+    with suppress(errors.NotFound):
+        await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+    await until(lambda: _is_gone(client, name))
+
+
+async def install_without_rules(client: HttpClient) -> None:
+    """Our definition as it might have been before it had rules: types only."""
+    definition = _without_rules(custom_resource_definition())
+    await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
+    await until(lambda: _is_served(client))
+
+
+def _without_rules(part: Any) -> Any:
+    if isinstance(part, dict):
+        rules = ("x-kubernetes-validations", "minimum", "maximum", "enum")
+        return {k: _without_rules(v) for k, v in part.items() if k not in rules}
+    return [_without_rules(each) for each in part] if isinstance(part, list) else part
+
+
+async def _is_gone(client: HttpClient, name: str) -> bool:
+    try:
+        await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+    except errors.NotFound:
+        return not await _is_served(client)
+    return False
 
 
 async def _is_served(client: HttpClient) -> bool:

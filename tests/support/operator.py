@@ -177,11 +177,17 @@ async def account(client: HttpClient, admin: Path, home: str, directory: Path, *
     return path
 
 
-def _moved(manifest: Manifest, home: str) -> Manifest:
-    """A shipped manifest for another home than the one it names."""
+async def allow(client: HttpClient, namespace: str, home: str) -> None:
+    """Let the account that lives in `home` look after the jobs of one more namespace."""
+    for manifest in yaml.safe_load_all((RBAC / "namespaced.yaml").read_text()):
+        await _apply(client, _moved(manifest, home, namespace))
+
+
+def _moved(manifest: Manifest, home: str, namespace: str = "") -> Manifest:
+    """A shipped manifest for another home, and maybe another namespace, than those it names."""
     metadata = dict(manifest["metadata"])
     if _KINDS[manifest["kind"]].namespaced:
-        metadata["namespace"] = home
+        metadata["namespace"] = namespace or home
     moved = {**manifest, "metadata": metadata}
     if "subjects" in manifest:
         moved["subjects"] = [

@@ -49,8 +49,7 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
     now = now.replace(microsecond=0)
     stored = seen.job.status
     if seen.is_finished:
-        # Kept as it is. Some writers before us forgot to say when it ended.
-        return replace(stored, completion_time=stored.completion_time or _end_time(stored))
+        return _kept(seen)
     problem = trouble.most_important(troubles)
     end = _end(seen, problem, now)
     status = replace(
@@ -63,6 +62,18 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
     )
     return (
         replace(status, completion_time=_completion_time(status.conditions, end)) if end else status
+    )
+
+
+def _kept(seen: Observed) -> MPIJobStatus:
+    """The status of a finished job: as it is, but for what readers still look at."""
+    stored = seen.job.status
+    return replace(
+        stored,
+        # Some writers before us forgot to say when it ended.
+        completion_time=stored.completion_time or _end_time(stored),
+        # And some never say what they looked at; nothing is written for that alone.
+        observed_generation=stored.observed_generation and seen.job.metadata.generation,
     )
 
 

@@ -1,21 +1,28 @@
 """A real API server that knows MPIJobs, and operators to look after them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+import pytest_asyncio
 
 from devcluster.control_plane import ControlPlane
+from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import NAMESPACES
+from tests.api.conftest import started_control_plane
 from tests.support.hands import Hands
-from tests.support.mpijobs import install
-from tests.support.operator import Operator, operator
+from tests.support.mpijobs import install, mpijob
+from tests.support.operator import Operator, allow, operator
 
 StartOperator: TypeAlias = Callable[..., Any]
+
+_PRIVATE = 12  # as many tests as want a namespace of their own, and a few more
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,3 +63,94 @@ async def running_operator(start_operator: StartOperator) -> Operator:
     """An operator as most people run it."""
     started: Operator = await start_operator()
     return started
+
+
+@dataclass(frozen=True)
+class Resident:
+    """An operator that many tests share, and the namespaces that it looks after."""
+
+    operator: Operator
+    namespace: str  # for all
+    private: list[str]  # each for one test
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def resident(
+    control_plane: ControlPlane, definition: None, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Resident]:
+    """An operator for all tests that leave it and its namespace as they are."""
+    admin, directory = control_plane.kubeconfig(), tmp_path_factory.mktemp("resident")
+    async with HttpClient(config.load(kubeconfig=admin)) as client:
+        home, *others = [await _new_namespace(client) for _ in range(1 + _PRIVATE)]
+        for namespace in others:
+            await allow(client, namespace, home)
+        also = f"--namespace={','.join(others)}"
+        async with operator(client, admin, home, directory, also) as process:
+            yield Resident(process, home, list(others))
+        for namespace in (home, *others):
+            await client.delete(NAMESPACES, namespace)
+
+
+async def _new_namespace(client: HttpClient) -> str:
+    created = await client.create(NAMESPACES, {"metadata": {"generateName": "resident-"}})
+    return str(created["metadata"]["name"])
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lost_workers(
+    resident: Resident, control_plane: ControlPlane
+) -> AsyncIterator[dict[str, str]]:
+    """The first workers of the jobs `lost` and `forced`, on a node that does not confirm their end.
+
+    By job, the uid that it had. The second job may have it deleted by force.
+    """
+    async with HttpClient(config.load(kubeconfig=control_plane.kubeconfig())) as client:
+        hands = Hands(client, resident.namespace)
+        forced = mpijob("forced")
+        forced["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
+        yield {
+            job["metadata"]["name"]: await hands.lose_first_worker(job)
+            for job in (mpijob("lost"), forced)
+        }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def early_losses(request: pytest.FixtureRequest) -> None:
+    """A worker counts as lost after half a minute: begin now, if anybody will ask for one."""
+    items = request.session.items
+    if any("lost_workers" in getattr(item, "fixturenames", ()) for item in items):
+        request.getfixturevalue("lost_workers")
+
+
+@pytest.fixture
+def private(client: HttpClient, resident: Resident) -> Hands:
+    """Hands in a namespace of the shared operator that no other test uses."""
+    return Hands(client, resident.private.pop())
+
+
+@pytest.fixture
+def shared(client: HttpClient, resident: Resident) -> Hands:
+    """Hands in the namespace of the shared operator: a name of a job is used by one test only."""
+    return Hands(client, resident.namespace)
+
+
+@pytest.fixture(scope="session")
+def spare_control_plane() -> Iterator[ControlPlane]:
+    """A control plane for what concerns a whole cluster. Tests install our kind if they need it."""
+    with started_control_plane(controller_manager=True) as spare:
+        yield spare
+
+
+@pytest.fixture
+async def spare_client(spare_control_plane: ControlPlane) -> AsyncIterator[HttpClient]:
+    async with HttpClient(config.load(kubeconfig=spare_control_plane.kubeconfig())) as client:
+        yield client
+
+
+@pytest.fixture
+async def spare_hands(spare_client: HttpClient) -> AsyncIterator[Hands]:
+    """Hands in a namespace of the spare control plane."""
+    created = await spare_client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+    namespace = created["metadata"]["name"]
+    yield Hands(spare_client, namespace)
+    await spare_client.delete(NAMESPACES, namespace)

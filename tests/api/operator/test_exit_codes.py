@@ -1,0 +1,107 @@
+"""Why the operator ends, told by a number and a sentence."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import LEASES
+from tests.support import mpijobs
+from tests.support.hands import Hands
+from tests.support.operator import Operator, account, started
+
+
+def _flags(hands: Hands) -> tuple[str, str]:
+    return f"--namespace={hands.namespace}", f"--lock-namespace={hands.namespace}"
+
+
+async def test_without_the_kind_it_says_how_to_install_it(
+    spare_hands: Hands, spare_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    client = spare_hands.client
+    await mpijobs.uninstall(client)
+    kubeconfig = await account(
+        client,
+        spare_control_plane.kubeconfig(),
+        spare_hands.namespace,
+        tmp_path,
+        "namespaced.yaml",
+    )
+    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(spare_hands))
+    async with started(process):
+        assert await process.ended() == 3
+    record = process.records()[-1]
+    assert record["message"] == "The API server does not know a kind that we need"
+    crd = "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
+    assert record["advice"] == {"MPIJob": crd}
+
+
+async def test_without_permissions_it_names_every_one_that_is_missing(
+    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    admin = control_plane.kubeconfig()
+    kubeconfig = await account(hands.client, admin, hands.namespace, tmp_path)
+    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(hands))
+    async with started(process):
+        assert await process.ended() == 4
+    record = process.records()[-1]
+    assert record["exit_code"] == 4
+    user = f"system:serviceaccount:{hands.namespace}:mpi-operator"
+    for resource in ("mpijobs", "pods", "jobs", "services", "configmaps"):
+        [refusal] = [each for each in record["refusals"] if f'resource "{resource}"' in each]
+        assert f'User "{user}" cannot list resource' in refusal
+    assert not any('"secrets"' in each for each in record["refusals"])
+
+
+async def test_without_permission_for_groups_it_says_so_only_where_it_needs_them(
+    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    admin = control_plane.kubeconfig()
+    kubeconfig = await account(hands.client, admin, hands.namespace, tmp_path, "namespaced.yaml")
+    flags = (*_flags(hands), "--gang-scheduling=volcano")
+    process = Operator(kubeconfig, tmp_path / "operator.log", *flags)
+    async with started(process):
+        assert await process.ended() == 4
+    refusals = process.records()[-1]["refusals"]
+    assert [each.partition(" is forbidden")[0] for each in refusals] == [
+        "podgroups.scheduling.volcano.sh",
+        "priorityclasses.scheduling.k8s.io",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flag", "code"),
+    [
+        pytest.param("--no-such-flag", 2, id="a flag that is none"),
+        pytest.param("--cluster-domain=.Bad", 2, id="a flag that makes no sense"),
+        pytest.param("--kubeconfig=/no/such/file", 6, id="no kubeconfig"),
+    ],
+)
+async def test_what_the_person_who_starts_it_got_wrong(
+    flag: str, code: int, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    process = Operator(control_plane.kubeconfig(), tmp_path / "operator.log", flag)
+    async with started(process):
+        assert await process.ended() == code
+
+
+async def test_a_port_that_is_taken_is_named(control_plane: ControlPlane, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        flag = f"--monitoring-port={port}"
+        process = Operator(control_plane.kubeconfig(), tmp_path / "operator.log", flag)
+        async with started(process):
+            assert await process.ended() == 7
+    assert process.records()[-1]["port"] == port
+
+
+async def test_asked_to_stop_it_ends_well(
+    hands: Hands, running_operator: Operator, client: HttpClient
+) -> None:
+    assert await running_operator.stop() == 0
+    lease = await client.get(LEASES, "mpi-operator", hands.namespace)
+    assert not lease["spec"].get("holderIdentity")

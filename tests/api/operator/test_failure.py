@@ -1,0 +1,70 @@
+"""How a job fails, and what it says about that. Kubernetes' own Job controller decides when."""
+
+from tests.support.hands import Hands
+from tests.support.mpijobs import mpijob
+from tests.support.waiting import until
+
+
+async def test_a_failed_launcher_pod_alone_does_not_fail_the_job(shared: Hands) -> None:
+    await shared.submit(mpijob("tried-twice", runPolicy={"backoffLimit": 1}))
+    first = await shared.start("tried-twice", workers=2)
+    await shared.fail(first, words="no route to worker-1")
+
+    async def has_failed_once() -> bool:
+        launcher = (await shared.status("tried-twice"))["replicaStatuses"]["Launcher"]
+        return bool(launcher.get("failed") == 1)
+
+    await until(has_failed_once)
+    assert await shared.condition("tried-twice", "Failed") is None
+    assert await shared.has_condition("tried-twice", "Running")
+
+    async def has_another() -> bool:
+        return await shared.pod_names("tried-twice", "launcher") not in ([], [first])
+
+    await until(has_another)  # Kubernetes waits ten seconds
+    [second] = set(await shared.pod_names("tried-twice", "launcher")) - {first}
+    await shared.fail(second, words="still no route")
+    await shared.becomes("tried-twice", "Failed")
+    assert (await shared.status("tried-twice"))["replicaStatuses"]["Launcher"] == {
+        "active": 0,
+        "failed": 2,
+        "succeeded": 0,
+    }
+
+
+async def test_a_failed_job_says_why_in_the_last_words_of_its_launcher(shared: Hands) -> None:
+    policy = {"backoffLimit": 0, "cleanPodPolicy": "Running"}
+    await shared.submit(mpijob("last-words", runPolicy=policy))
+    launcher = await shared.start("last-words", workers=2)
+    words = "mpirun: rank 3 called abort\nSegmentation fault"
+    await shared.fail(launcher, exit_code=134, words=words)
+    await shared.becomes("last-words", "Failed", reason="BackoffLimitExceeded")
+    failed = await shared.condition("last-words", "Failed")
+    assert failed is not None
+    assert failed["message"] == f"Job has reached the specified backoff limit: {words}"
+    assert await shared.told("last-words", "BackoffLimitExceeded") == [failed["message"]]
+    assert await shared.has_condition("last-words", "Running", "False")
+    await until(lambda: shared.has_workers("last-words", 0))
+
+
+async def test_the_reason_of_an_evicted_launcher_is_told(shared: Hands) -> None:
+    await shared.submit(mpijob("evicted-launcher", runPolicy={"backoffLimit": 0}))
+    await shared.evict(await shared.start("evicted-launcher", workers=2))
+    await shared.becomes("evicted-launcher", "Failed", reason="BackoffLimitExceeded/Evicted")
+    failed = await shared.condition("evicted-launcher", "Failed")
+    assert failed is not None
+    assert failed["message"].endswith(": The node was low on resource: memory.")
+
+
+async def test_a_job_that_takes_too_long_fails_at_its_deadline(shared: Hands) -> None:
+    policy = {"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"}
+    await shared.submit(mpijob("deadline", runPolicy=policy))
+    await shared.start("deadline", workers=2)
+    await shared.becomes("deadline", "Failed", reason="DeadlineExceeded")
+    assert await shared.told("deadline", "DeadlineExceeded") == [
+        "Job was active longer than specified deadline"
+    ]
+    await until(lambda: shared.has_workers("deadline", 0))
+    status = await shared.status("deadline")
+    assert status["replicaStatuses"]["Launcher"]["active"] == 0
+    assert status["completionTime"] > status["startTime"]

@@ -1,0 +1,212 @@
+"""PodGroups, by which Volcano or the coscheduling plugin starts a job as a whole."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube import config, errors
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import Manifest, Resource
+from tests.api.operator.conftest import StartOperator
+from tests.support import pod_groups
+from tests.support.hands import Hands
+from tests.support.mpijobs import mpijob, template
+from tests.support.operator import Operator, account
+from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
+from tests.support.waiting import until
+
+_ROLES = ("namespaced.yaml", "gang-scheduling.yaml")
+BOTH = pytest.mark.parametrize(
+    ("scheduler", "resource"),
+    [
+        pytest.param("volcano", VOLCANO, id="volcano"),
+        pytest.param("coscheduler", SCHEDULER_PLUGINS, id="scheduler-plugins"),
+    ],
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pod_group_kinds(control_plane: ControlPlane) -> None:
+    """Both kinds, installed. An operator that makes none does not mind."""
+
+    async def install() -> None:
+        async with HttpClient(config.load(kubeconfig=control_plane.kubeconfig())) as client:
+            await pod_groups.install(client)
+
+    asyncio.run(install())
+
+
+@pytest.fixture
+async def gang_operator(start_operator: StartOperator, scheduler: str) -> Operator:
+    started: Operator = await start_operator(f"--gang-scheduling={scheduler}", roles=_ROLES)
+    return started
+
+
+def _sized() -> Manifest:
+    """A job of which each pod asks for something."""
+    return mpijob(
+        "pi",
+        launcher={"template": _asking("1", "2Gi")},
+        worker={"replicas": 2, "template": _asking("10", "20Gi")},
+    )
+
+
+def _asking(cpu: str, memory: str) -> Manifest:
+    requests = {"cpu": cpu, "memory": memory}
+    container = {"name": "mpi", "image": "example.com/mpi:1", "resources": {"requests": requests}}
+    return template(containers=[container])
+
+
+async def _group(hands: Hands, resource: Resource) -> dict[str, Any]:
+    found = await hands.client.get(resource, "pi", hands.namespace)
+    spec: dict[str, Any] = found["spec"]
+    return spec
+
+
+async def _becomes(
+    hands: Hands, resource: Resource, fact: Callable[[dict[str, Any]], bool]
+) -> None:
+    async def is_so() -> bool:
+        return fact(await _group(hands, resource))
+
+    await until(is_so)
+
+
+@BOTH
+@pytest.mark.usefixtures("gang_operator")
+async def test_a_group_is_there_before_the_pods_and_gone_after_the_end(
+    hands: Hands, scheduler: str, resource: Resource
+) -> None:
+    job = _sized()
+    job["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
+    submitted = await hands.submit(job)
+    launcher = await hands.start("pi", workers=2)
+    group = await hands.client.get(resource, "pi", hands.namespace)
+    assert group["spec"]["minMember"] == 3
+    assert group["spec"]["minResources"] == {"cpu": "21", "memory": "42Gi"}
+    assert group["metadata"]["ownerReferences"][0]["uid"] == submitted["metadata"]["uid"]
+    pods = await hands.pods("pi")
+    created = [pod["metadata"]["creationTimestamp"] for pod in pods]
+    assert group["metadata"]["creationTimestamp"] <= min(created)
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {scheduler}
+    assert {_mark(pod, resource) for pod in pods} == {"pi"}
+
+    await hands.succeed(launcher)
+    await hands.becomes("pi", "Succeeded")
+    await hands.gone(resource, "pi")
+    assert await hands.has_workers("pi", 2)
+
+
+def _mark(pod: Manifest, resource: Resource) -> str:
+    """What tells a scheduler to which group a pod belongs."""
+    metadata = pod["metadata"]
+    if resource == VOLCANO:
+        return str(metadata["annotations"]["scheduling.k8s.io/group-name"])
+    return str(metadata["labels"]["scheduling.x-k8s.io/pod-group"])
+
+
+@BOTH
+@pytest.mark.usefixtures("gang_operator")
+async def test_a_suspended_job_has_no_group(hands: Hands, resource: Resource) -> None:
+    job = _sized()
+    job["spec"]["runPolicy"] = {"suspend": True}
+    await hands.submit(job)
+    await hands.becomes("pi", "Suspended")
+    assert await hands.find(resource, "pi") is None
+    await hands.suspend("pi", suspend=False)
+    await hands.start("pi", workers=2)
+    assert await hands.find(resource, "pi") is not None
+    await hands.suspend("pi")
+    await hands.gone(resource, "pi")
+    await hands.suspend("pi", suspend=False)
+    await hands.finish("pi", workers=2)
+
+
+@BOTH
+@pytest.mark.usefixtures("gang_operator")
+async def test_a_launcher_that_waits_for_the_workers_is_not_counted_until_it_is_there(
+    hands: Hands, resource: Resource
+) -> None:
+    job = _sized()
+    job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    await hands.submit(job)
+    await until(lambda: hands.has_workers("pi", 2))
+    group = await _group(hands, resource)
+    assert group["minMember"] == 2
+    assert group["minResources"] == {"cpu": "20", "memory": "40Gi"}
+    await hands.start("pi", workers=2)
+    await _becomes(hands, resource, lambda group: group["minMember"] == 3)
+    assert (await _group(hands, resource))["minResources"] == {"cpu": "21", "memory": "42Gi"}
+
+
+@pytest.mark.parametrize(("scheduler", "resource"), [("volcano", VOLCANO)], ids=["volcano"])
+@pytest.mark.usefixtures("gang_operator")
+async def test_changes_of_size_and_queue_reach_volcano(hands: Hands, resource: Resource) -> None:
+    await hands.submit(_sized())
+    await until(lambda: hands.has_workers("pi", 2))
+    assert (await _group(hands, resource))["queue"] == "default"
+    await hands.change("pi", runPolicy={"schedulingPolicy": {"minAvailable": 2, "queue": "night"}})
+    await _becomes(hands, resource, lambda group: group["queue"] == "night")
+    group = await _group(hands, resource)
+    assert group["minMember"] == 2
+    assert group["minResources"] == {"cpu": "11", "memory": "22Gi"}
+    await hands.change("pi", runPolicy={"schedulingPolicy": None})
+    await hands.scale("pi", 3)
+    await _becomes(hands, resource, lambda group: group["minMember"] == 4)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "resource"), [("coscheduler", SCHEDULER_PLUGINS)], ids=["scheduler-plugins"]
+)
+@pytest.mark.usefixtures("gang_operator")
+async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
+    hands: Hands, resource: Resource
+) -> None:
+    await hands.submit(_sized())
+    await until(lambda: hands.has_workers("pi", 2))
+    await hands.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 40}})
+    await _becomes(hands, resource, lambda group: group.get("scheduleTimeoutSeconds") == 40)
+    await hands.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 50}})
+    await _becomes(hands, resource, lambda group: group.get("scheduleTimeoutSeconds") == 50)
+
+
+@pytest.mark.parametrize(("scheduler", "resource"), [("volcano", VOLCANO)], ids=["volcano"])
+@pytest.mark.usefixtures("gang_operator")
+async def test_a_group_of_a_stranger_is_left_alone(hands: Hands, resource: Resource) -> None:
+    stranger = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "pi", "namespace": hands.namespace},
+        "spec": {"minMember": 9},
+    }
+    await hands.client.create(resource, stranger)
+    await hands.submit(_sized())
+    await hands.becomes("pi", "Running", "False", "ErrResourceExists")
+    assert await hands.told("pi", "ErrResourceExists") == [
+        'Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob'
+    ]
+    assert (await _group(hands, resource))["minMember"] == 9
+    assert await hands.pods("pi") == []
+    await hands.client.delete(resource, "pi", hands.namespace)
+    await hands.finish("pi", workers=2)
+
+
+async def test_without_the_flag_nobody_asks_for_groups_or_may_touch_them(
+    hands: Hands, start_operator: StartOperator, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    await start_operator()  # it would end where something that it watches is forbidden
+    await hands.submit(_sized())
+    await hands.finish("pi", workers=2)
+    pod = (await hands.launcher_job("pi"))["spec"]["template"]["spec"]
+    assert pod["schedulerName"] == "default-scheduler"
+    kubeconfig = await account(
+        hands.client, control_plane.kubeconfig(), hands.namespace, tmp_path, "namespaced.yaml"
+    )
+    async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
+        for resource in (VOLCANO, SCHEDULER_PLUGINS):
+            with pytest.raises(errors.Forbidden):
+                await client.list(resource, hands.namespace)

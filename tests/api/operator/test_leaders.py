@@ -1,0 +1,90 @@
+"""Several operators, of which one works."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube.resources import LEASES
+from tests.support.hands import Hands
+from tests.support.mpijobs import mpijob
+from tests.support.operator import Operator, account, started
+from tests.support.waiting import until
+
+
+@pytest.fixture
+async def pair(
+    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+) -> AsyncIterator[tuple[Operator, Operator]]:
+    """An operator that leads, and one that stands by."""
+    kubeconfig = await account(
+        hands.client, control_plane.kubeconfig(), hands.namespace, tmp_path, "namespaced.yaml"
+    )
+    flags = (f"--namespace={hands.namespace}", f"--lock-namespace={hands.namespace}")
+    async with AsyncExitStack() as stack:
+        leader, other = (
+            Operator(kubeconfig, tmp_path / f"{name}.log", *flags) for name in ("leader", "other")
+        )
+        await stack.enter_async_context(started(leader))
+        await leader.leading()
+        await stack.enter_async_context(started(other))
+        await until(lambda: _is_ready(other))
+        yield leader, other
+
+
+async def _is_ready(process: Operator) -> bool:
+    try:
+        return (await process.get("/readyz"))[0] == 200
+    except OSError:
+        return False
+
+
+async def _leads(process: Operator) -> bool:
+    return "mpi_operator_is_leader 1.0" in (await process.get("/metrics"))[1]
+
+
+async def _created(process: Operator) -> bool:
+    return "mpi_operator_jobs_created_total 1.0" in (await process.get("/metrics"))[1]
+
+
+async def test_one_works_and_the_other_takes_over_when_it_is_stopped(
+    hands: Hands, pair: tuple[Operator, Operator]
+) -> None:
+    leader, other = pair
+    assert not await _leads(other)
+    await hands.submit(mpijob("pi"))
+    launcher = await hands.start("pi", workers=2)
+    assert await _created(leader)
+    assert not await _created(other)
+    assert await leader.stop() == 0
+    await other.leading(seconds=5)  # it need not wait for the lease to run out
+    await hands.succeed(launcher)
+    await hands.becomes("pi", "Succeeded")
+    assert len(await hands.told("pi", "MPIJobCreated")) == 1
+
+
+async def test_the_other_takes_over_when_one_is_killed(
+    hands: Hands, pair: tuple[Operator, Operator]
+) -> None:
+    leader, other = pair
+    await hands.submit(mpijob("pi"))
+    launcher = await hands.start("pi", workers=2)
+    await leader.kill()
+    await hands.succeed(launcher)
+    assert not await _leads(other)  # the dead one may not be dead: its lease has to run out
+    await hands.becomes("pi", "Succeeded")
+    assert await _leads(other)
+
+
+async def test_who_loses_the_lease_ends_and_says_why(
+    hands: Hands, pair: tuple[Operator, Operator]
+) -> None:
+    leader, _ = pair
+    thief = {"spec": {"holderIdentity": "somebody-else"}}
+    await hands.client.patch(LEASES, "mpi-operator", thief, hands.namespace)
+    assert await leader.ended() == 5
+    [record] = leader.records("The lease is lost")
+    assert record["exit_code"] == 5
+    assert "somebody-else" in record["reason"]

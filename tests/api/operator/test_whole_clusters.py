@@ -1,0 +1,45 @@
+"""An operator for all namespaces, with the permissions of one file and no others."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube import config
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import NAMESPACES
+from tests.support import mpijobs
+from tests.support.hands import Hands
+from tests.support.mpijobs import mpijob
+from tests.support.operator import HOME, Operator, account, started
+from tests.support.waiting import until
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def cluster_operator(
+    spare_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Operator]:
+    """As the shipped manifests are meant: in the namespace that they name."""
+    admin, directory = spare_control_plane.kubeconfig(), tmp_path_factory.mktemp("cluster")
+    async with HttpClient(config.load(kubeconfig=admin)) as client:
+        await mpijobs.install(client)
+        kubeconfig = await account(client, admin, HOME, directory, "cluster.yaml")
+        async with started(Operator(kubeconfig, directory / "operator.log")) as process:
+            await process.leading()
+            yield process
+
+
+async def test_jobs_of_all_namespaces_are_looked_after_also_of_new_ones(
+    spare_hands: Hands,
+) -> None:
+    created = await spare_hands.client.create(
+        NAMESPACES, {"metadata": {"generateName": "test-new-"}}
+    )
+    new = Hands(spare_hands.client, created["metadata"]["name"])
+    for hands in (spare_hands, new):
+        await hands.submit(mpijob("pi", runPolicy={"cleanPodPolicy": "All"}))
+    for hands in (spare_hands, new):
+        await hands.finish("pi", workers=2)
+        await until(lambda hands=hands: hands.has_workers("pi", 0))  # type: ignore[misc]
+    await spare_hands.client.delete(NAMESPACES, new.namespace)

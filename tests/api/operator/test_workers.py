@@ -1,0 +1,191 @@
+"""Workers that fail, are evicted, vanish or are lost with their node while their job runs."""
+
+import json
+
+import pytest
+
+from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
+from tests.api.operator.conftest import StartOperator
+from tests.support.hands import Hands
+from tests.support.mpijobs import mpijob
+from tests.support.waiting import until
+
+_LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
+_COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
+_NEVER = {"restartPolicy": "Never"}
+
+
+def _limited(job: Manifest, times: int) -> Manifest:
+    """A job of which each worker is replaced so many times."""
+    notes = {_LIMIT: str(times)}
+    return {**job, "metadata": {**job["metadata"], "annotations": notes}}
+
+
+async def _uid(hands: Hands, pod: str) -> str:
+    found = await hands.find(PODS, pod)
+    return str(found["metadata"]["uid"]) if found else ""
+
+
+async def _replaced(hands: Hands, pod: str, uid: str, seconds: float = 30) -> None:
+    """Wait until another pod has the name."""
+
+    async def is_another() -> bool:
+        return await _uid(hands, pod) not in ("", uid)
+
+    await until(is_another, seconds)
+
+
+async def _counts(hands: Hands, job: str) -> dict[str, int]:
+    """How often each worker was replaced, as it is on record."""
+    found = await hands.client.get(CONFIG_MAPS, f"{job}-config", hands.namespace)
+    notes = found["metadata"].get("annotations", {}).get(_COUNTS, "{}")
+    return {index: count[0] for index, count in json.loads(notes).items()}
+
+
+async def test_a_failed_worker_is_replaced_and_its_last_lines_are_told(shared: Hands) -> None:
+    await shared.submit(mpijob("failed-worker", worker=_NEVER | {"replicas": 2}))
+    launcher = await shared.start("failed-worker", workers=2)
+    uid = await _uid(shared, "failed-worker-worker-1")
+    words = "sshd: no hostkeys available -- exiting."
+    await shared.fail("failed-worker-worker-1", exit_code=137, words=words)
+    await _replaced(shared, "failed-worker-worker-1", uid)
+    assert await shared.told("failed-worker", "WorkerReplaced") == [
+        "failed-worker-worker-1 is replaced (1 of 6 times): "
+        f"container mpi ended with exit code 137: {words}"
+    ]
+    assert await _counts(shared, "failed-worker") == {"1": 1}
+    assert await shared.condition("failed-worker", "Failed") is None
+
+    await shared.run("failed-worker-worker-1")
+    await until(lambda: _lists(shared, "failed-worker", 2))
+    await shared.succeed(launcher)
+    await shared.becomes("failed-worker", "Succeeded")
+
+
+async def _lists(hands: Hands, job: str, count: int) -> bool:
+    return len(await hands.hosts(job)) == count
+
+
+async def test_an_evicted_worker_is_replaced_and_its_job_succeeds(shared: Hands) -> None:
+    await shared.submit(mpijob("evicted"))
+    launcher = await shared.start("evicted", workers=2)
+    uid = await _uid(shared, "evicted-worker-0")
+    await shared.evict("evicted-worker-0")
+    await _replaced(shared, "evicted-worker-0", uid)
+    assert await shared.told("evicted", "WorkerReplaced") == [
+        "evicted-worker-0 is replaced (1 of 6 times): "
+        "Evicted: The node was low on resource: memory."
+    ]
+    assert await shared.condition("evicted", "Failed") is None
+    await shared.succeed(launcher)
+    await shared.becomes("evicted", "Succeeded")
+
+
+async def test_a_worker_that_vanished_is_replaced(shared: Hands) -> None:
+    await shared.submit(mpijob("vanished"))
+    await shared.start("vanished", workers=2)
+    await until(lambda: _lists(shared, "vanished", 2))
+    uid = await _uid(shared, "vanished-worker-0")
+    await shared.vanish("vanished-worker-0")
+    await _replaced(shared, "vanished-worker-0", uid)
+    assert await shared.told("vanished", "WorkerReplaced") == [
+        "vanished-worker-0 is replaced (1 of 6 times): the pod is gone"
+    ]
+    assert await _counts(shared, "vanished") == {"0": 1}
+    assert await shared.hosts("vanished") == [
+        f"vanished-worker-1.vanished.{shared.namespace}.svc:1"
+    ]
+
+
+async def test_the_second_replacement_comes_later_than_the_first(shared: Hands) -> None:
+    await shared.submit(mpijob("slower"))
+    await shared.start("slower", workers=2)
+    first = await _uid(shared, "slower-worker-0")
+    await shared.fail("slower-worker-0")
+    await _replaced(shared, "slower-worker-0", first)
+    await shared.fail("slower-worker-0")
+    await shared.gone(PODS, "slower-worker-0")
+    await shared.scale("slower", 3)
+    await until(lambda: shared.has_workers("slower", 2))  # the new one came, this one waits
+    await shared.saw("slower", 2)
+    assert await shared.find(PODS, "slower-worker-0") is None
+    assert await _counts(shared, "slower") == {"0": 2}
+
+
+async def test_the_count_survives_a_restart_of_the_operator(
+    hands: Hands, start_operator: StartOperator
+) -> None:
+    operator = await start_operator()
+    await hands.submit(_limited(mpijob("pi"), 1))
+    await hands.start("pi", workers=2)
+    uid = await _uid(hands, "pi-worker-0")
+    await hands.fail("pi-worker-0")
+    await _replaced(hands, "pi-worker-0", uid)
+    await operator.stop()
+    await hands.fail("pi-worker-0", exit_code=3, words="again")
+    await start_operator()
+    sentence = (
+        "pi-worker-0 is not replaced any more, after 1 times: "
+        "container mpi ended with exit code 3: again"
+    )
+    assert await hands.told("pi", "WorkerFailed") == [sentence]
+    assert await hands.told("pi", "WorkerReplaced")
+    running = await hands.condition("pi", "Running")
+    assert running is not None
+    # Whether it can do without that worker is for the launcher to say.
+    assert running["status"] == "True"
+    assert running["message"] == f"MPIJob {hands.namespace}/pi is running. {sentence}"
+    await hands.succeed(*await hands.pod_names("pi", "launcher"))
+    await hands.becomes("pi", "Succeeded")
+
+
+@pytest.mark.parametrize("how", ["evicted", "failed"])
+async def test_a_job_whose_launcher_waits_fails_when_a_worker_has_used_up_its_tries(
+    shared: Hands, how: str
+) -> None:
+    reasons = {"evicted": "MPIJobEvicted", "failed": "WorkerFailed"}
+    job = mpijob(f"hopeless-{how}", launcherCreationPolicy="WaitForWorkersReady")
+    await shared.submit(_limited(job, 0))
+    await until(lambda: shared.has_workers(f"hopeless-{how}", 2))
+    end = {"evicted": shared.evict, "failed": shared.fail}[how]
+    await end(f"hopeless-{how}-worker-0")
+    await shared.becomes(f"hopeless-{how}", "Failed", reason=reasons[how])
+
+
+async def test_workers_of_a_finished_job_are_not_replaced(shared: Hands) -> None:
+    await shared.submit(mpijob("over", runPolicy={"cleanPodPolicy": "None"}))
+    await shared.finish("over", workers=2)
+    await shared.fail("over-worker-0")
+    await shared.vanish("over-worker-1")
+    await shared.submit(mpijob("after-over"))
+    await shared.finish("after-over", workers=2)  # it had time for the other one
+    assert await shared.pod_names("over", "worker") == ["over-worker-0"]
+    assert not await shared.has_event("over", "WorkerReplaced")
+
+
+async def test_workers_of_a_suspended_job_are_not_replaced(shared: Hands) -> None:
+    await shared.submit(mpijob("asleep"))
+    await shared.start("asleep", workers=2)
+    await until(lambda: _lists(shared, "asleep", 2))
+    await shared.suspend("asleep")
+    await shared.becomes("asleep", "Suspended")
+    await until(lambda: shared.has_workers("asleep", 0))
+    await shared.suspend("asleep", suspend=False)
+    await shared.finish("asleep", workers=2)
+    assert not await shared.has_event("asleep", "WorkerReplaced")
+
+
+@pytest.mark.usefixtures("lost_workers")
+async def test_a_worker_whose_node_is_lost_is_told(shared: Hands) -> None:
+    [message] = await shared.told("lost", "WorkerLost", seconds=60)
+    assert message.startswith("lost-worker-0 should be gone since 20")
+    assert "but node far-away does not confirm it: the node may be lost" in message
+    assert await shared.has_condition("lost", "Running")
+    assert await shared.find(PODS, "lost-worker-0") is not None
+    assert await shared.hosts("lost") == [f"lost-worker-1.lost.{shared.namespace}.svc:1"]
+
+
+async def test_a_lost_worker_goes_by_force_where_that_is_asked_for(
+    shared: Hands, lost_workers: dict[str, str]
+) -> None:
+    await _replaced(shared, "forced-worker-0", lost_workers["forced"], seconds=60)
