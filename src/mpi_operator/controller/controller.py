@@ -3,10 +3,11 @@
 caches ──► queue ──► reconciler ──► writer
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mpi_operator.build.settings import Settings
+from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
@@ -24,6 +25,7 @@ from .memory import Memories
 from .observe import Observer
 from .publish import Publisher
 from .reconciler import Reconciler
+from .ssh_keys import new_key_pair
 
 if TYPE_CHECKING:
     from mpi_operator.kube.metrics import Metrics
@@ -51,6 +53,7 @@ class Controller:
         write_slots: int = 48,
         metrics: "Metrics | None" = None,
         series: "Series | None" = None,
+        make_keys: Callable[[], KeyPair] = new_key_pair,
     ) -> None:
         metrics, series = metrics or UNMEASURED, series or _UNCOUNTED
         self._concurrency = concurrency
@@ -60,7 +63,14 @@ class Controller:
         self._events = EventRecorder(writer, "mpi-job-controller", metrics=metrics)
         self._reconciler = Reconciler(
             Observer(self._caches, self._memories),
-            Executor(writer, self._caches, settings, self._memories, FairSlots(write_slots)),
+            Executor(
+                writer,
+                self._caches,
+                settings,
+                self._memories,
+                FairSlots(write_slots),
+                make_keys=make_keys,
+            ),
             Publisher(writer, self._caches, self._memories, self._events, series),
             self._memories,
             settings,

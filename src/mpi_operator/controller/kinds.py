@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 
 from mpi_operator.api import types
 from mpi_operator.kube import objects
+from mpi_operator.kube.depth import decoded
 from mpi_operator.kube.objects import Compact, Object, Pod
 from mpi_operator.kube.resources import Manifest, Resource
 
@@ -62,8 +63,8 @@ class StoredJob(Object, frozen=True):
             "apiVersion": types.API_VERSION,
             "kind": types.KIND,
             "metadata": _known(self.metadata),
-            "spec": _decode(self.spec),
-            "status": _decode(self.status),
+            "spec": decoded(_decode, self.spec),
+            "status": decoded(_decode, self.status),
         }
 
 

@@ -60,6 +60,8 @@ class Reconciler:
         try:
             wait = await self._reconcile(key)
             outcome = "done" if wait is None else "later"
+        except errors.NotLeader:
+            return None  # the process ends and says why; a traceback for each job would hide it
         finally:
             self._series.reconcile(outcome, time.monotonic() - started)
         return wait.total_seconds() if wait is not None else None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 import msgspec
 
 from . import errors
+from .depth import decoded
 from .objects import Metadata, Object, is_newer
 from .resources import Key, Manifest, Resource
 from .sharing import Sharing
@@ -73,7 +74,7 @@ class Cache(Generic[T]):
     def saw(self, raw: msgspec.Raw) -> Metadata:
         """Take in an object as the server has it."""
         try:
-            new = self._sharing.share(self._decode(raw))
+            new = self._sharing.share(decoded(self._decode, raw))
         except errors.MALFORMED as error:
             return self._leave_out(raw, error)
         metadata = new.metadata
@@ -102,7 +103,7 @@ class Cache(Generic[T]):
         Handlers are told when it does. The object has to be one that the watch will tell of.
         """
         try:
-            new = self._sharing.share(self._decode(_encode(manifest)))
+            new = self._sharing.share(decoded(self._decode, _encode(manifest)))
         except errors.MALFORMED:
             return  # it will come with the watch, and be left out there
         known = self.store.get(new.metadata.key)
@@ -197,7 +198,7 @@ _encode = msgspec.json.Encoder().encode
 def _identity(raw: msgspec.Raw) -> Metadata:
     """Which object and which version, whatever the rest looks like."""
     try:
-        found = _decode_anything(raw).metadata
+        found = decoded(_decode_anything, raw).metadata
     except errors.MALFORMED as error:
         raise errors.Undecodable(f"an object without a name or a version: {error}") from error
     return Metadata(

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from . import errors
+from .depth import decoded
 from .resources import Manifest, Resource
 
 JsonPatch: TypeAlias = Sequence[Manifest]
@@ -184,7 +185,7 @@ class Client(Protocol):
 def decode_manifest(raw: bytes | msgspec.Raw) -> Manifest:
     """An object from its JSON; Undecodable where it is none."""
     try:
-        return _decode(raw)
+        return decoded(_decode, raw)
     except errors.MALFORMED as error:
         raise errors.Undecodable(f"not a Kubernetes object: {error}") from error
 

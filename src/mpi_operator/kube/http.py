@@ -29,6 +29,7 @@ from .client import (
     decode_manifest,
 )
 from .config import Config, Credential
+from .depth import decoded
 from .fence import Fence
 from .lines import LineSplitter
 from .metrics import Metrics
@@ -326,9 +327,9 @@ class HttpClient:
                 yield [splitter.rest]
 
 
-def _checked(request: Request, decode: Callable[[bytes], T], body: bytes) -> T:
+def _checked(request: Request, decode: Callable[[bytes | msgspec.Raw], T], body: bytes) -> T:
     try:
-        return decode(body)
+        return decoded(decode, body)
     except (errors.Undecodable, *errors.MALFORMED) as error:
         raise errors.Undecodable(
             f"{request.verb} {request.path}: not what the Kubernetes API promises: {error}"

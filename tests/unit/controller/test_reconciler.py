@@ -255,3 +255,10 @@ async def test_a_restart_between_counting_and_deleting_counts_once():
     await operator.settle()
     assert (PODS, "pi-worker-1") in {(r, k.name) for (r, k), _ in operator.world.cluster}
     assert operator.world.pods["pi-worker-1"] == ""
+
+
+async def test_a_lost_lease_is_no_mistake_of_the_job():
+    operator = Operator()
+    operator.client.refuse("create Service", errors.NotLeader("the lease is over"))
+    _, wait = await operator.look()
+    assert wait is None

@@ -1,0 +1,249 @@
+"""Whatever a stored job looks like, the operator lives, says what is wrong, and serves the others.
+
+The API server here has a definition without any rules, as after an upgrade from one that had none.
+"""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.kube import errors
+from mpi_operator.kube.config.tls import ssl_context
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, JOBS, Manifest
+from tests.api.conftest import StartControlPlane
+from tests.support import garbage
+from tests.support.audited import new_namespace
+from tests.support.hands import Hands
+from tests.support.mirror import Mirror, mirrored
+from tests.support.mpijobs import MPIJOBS, mpijob
+from tests.support.operator import Operator, operator
+from tests.support.waiting import until
+
+_HOME = "garbage"
+
+
+@asynccontextmanager
+async def _lawless(
+    start: StartControlPlane, directory: Path
+) -> AsyncIterator[tuple[Hands, Operator]]:
+    """A namespace of a server that takes everything for a job, and its operator."""
+    control_plane: ControlPlane = start(controller_manager=True)
+    async with (
+        new_namespace(control_plane, _HOME, _install_without_rules) as hands,
+        operator(hands.client, control_plane.kubeconfig(), _HOME, directory) as process,
+    ):
+        yield hands, process
+
+
+async def _install_without_rules(client: HttpClient) -> None:
+    definition = custom_resource_definition()
+    [version] = definition["spec"]["versions"]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version["schema"] = {"openAPIV3Schema": anything}
+    version["subresources"] = {"status": {}}
+    version.pop("additionalPrinterColumns")
+    await client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    await until(lambda: _is_served(client))
+
+
+async def _is_served(client: HttpClient) -> bool:
+    try:
+        await client.list(MPIJOBS)
+    except errors.NotFound:
+        return False
+    return True
+
+
+async def _store(hands: Hands, job: Manifest, name: str) -> None:
+    """A job with a status, as somebody else left it."""
+    job = {**job, "metadata": {**job["metadata"], "name": name}}
+    while True:
+        stored = await hands.submit(job)
+        if not job.get("status"):
+            return
+        try:
+            await hands.client.replace(
+                MPIJOBS, {**stored, "status": job["status"]}, subresource="status"
+            )
+            return
+        except errors.Conflict:  # the operator was faster
+            await hands.client.delete(MPIJOBS, name, hands.namespace)
+
+
+def _has_answer(mirror: Mirror, name: str) -> bool:
+    """Whether somebody who asks what became of a job finds an answer: a condition or an event."""
+    status = (mirror.get(MPIJOBS, name, _HOME) or {}).get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    listed = conditions if isinstance(conditions, list) else []
+    kinds = {str(each.get("type")) for each in listed if isinstance(each, dict)}
+    return (
+        bool(kinds & {"Running", "Failed", "Suspended", "Succeeded"})
+        or mirror.get(JOBS, f"{name}-launcher", _HOME) is not None
+        or any(each["involvedObject"]["name"] == name for each in mirror.all(EVENTS, _HOME))
+    )
+
+
+def _assert_unshaken(process: Operator) -> None:
+    assert not process.has_ended, process.last_words
+    lines = process.log.read_text()
+    assert "Handling failed" not in lines, _excerpt(lines, "Handling failed")
+    assert "Traceback" not in lines, _excerpt(lines, "Traceback")
+    assert "does not fit its type" not in lines, _excerpt(lines, "does not fit its type")
+
+
+def _excerpt(text: str, what: str) -> str:
+    return "\n".join(line for line in text.splitlines() if what in line)[:6000]
+
+
+async def _all_answered(hands: Hands, names: list[str]) -> None:
+    # A mirror, for to ask the server about so many again and again would keep it from answering.
+    async with mirrored(hands.client, MPIJOBS, JOBS, EVENTS) as mirror:
+        for name in names:
+            try:
+                await mirror.until(functools.partial(_has_answer, mirror, name), _HOME, 30)
+            except TimeoutError:
+                raise AssertionError(f"no answer to {await hands.job(name)}") from None
+
+
+@pytest.mark.timeout(240)
+async def test_of_anything_that_is_stored_as_a_job_the_operator_says_what_is_wrong(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 150)
+    made = [job for job in made if not _is_managed_by_others(job)]
+    odd = {name: mpijob() for name in ("a" * 253, "a.b.c", "0", "9-lives", "x" * 60)}
+    named = {f"job-{number}": job for number, job in enumerate(made)} | odd
+    async with _lawless(start_control_plane, tmp_path) as (hands, process):
+        await hands.submit(mpijob("good-before"))
+        await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
+        await hands.submit(mpijob("good-after"))
+        for name in ("good-before", "good-after"):
+            await hands.start(name, workers=2)
+        await _all_answered(hands, list(named))
+        _assert_unshaken(process)
+
+
+def _is_managed_by_others(job: Manifest) -> bool:
+    """Then nothing about it is ours to say."""
+    policy = job["spec"].get("runPolicy") if isinstance(job["spec"], dict) else None
+    return isinstance(policy, dict) and bool(policy.get("managedBy"))
+
+
+@pytest.mark.timeout(240)
+async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    statuses: list[Any] = [
+        {"conditions": "many"},
+        {"conditions": [{"type": "Created", "status": "Maybe"}]},
+        {"conditions": [None, 5, {"type": None}]},
+        {"replicaStatuses": {"Worker": {"active": -1}}},
+        {"replicaStatuses": [1, 2]},
+        {"startTime": "yesterday", "completionTime": 5},
+        {"observedGeneration": "new", "selector": {}},
+        "a status",
+        [],
+        {"conditions": [{"type": "Created", "status": "True"}] * 2},
+    ]
+    names = [f"job-{number}" for number in range(len(statuses))]
+    async with _lawless(start_control_plane, tmp_path) as (hands, process):
+        await process.stop()  # so that it finds them as they are
+        for name, status in zip(names, statuses, strict=True):
+            await _store(hands, garbage.healthy_with_status(status), name)
+        await process.start()
+        await process.leading()
+        stuck = [name for name in names if not await _starts(hands, name)]
+        assert stuck == [], [(await hands.job(name))["status"] for name in stuck]
+        _assert_unshaken(process)
+
+
+async def _starts(hands: Hands, name: str) -> bool:
+    try:
+        await until(lambda: hands.has_workers(name, 2), 10)
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.timeout(240)
+async def test_jobs_that_today_s_rules_would_refuse_do_not_stop_the_others(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    """Stored without rules, found under the rules of today: even a status may be refused."""
+    made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 60)
+    named = {f"job-{n}": job for n, job in enumerate(made) if not _is_managed_by_others(job)}
+    async with _lawless(start_control_plane, tmp_path) as (hands, process):
+        await process.stop()
+        await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
+        await hands.client.apply(
+            CUSTOM_RESOURCE_DEFINITIONS,
+            custom_resource_definition(),
+            manager="tests",
+            force=True,
+        )
+        await until(lambda: _has_rules(hands))
+        await process.start()
+        await process.leading()
+        await hands.submit(mpijob("good"))
+        await hands.start("good", workers=2)
+        await _all_answered(hands, list(named))
+        _assert_unshaken(process)
+
+
+async def _has_rules(hands: Hands) -> bool:
+    try:
+        await hands.submit({**mpijob("probe"), "spec": 0})
+    except (errors.Invalid, errors.BadRequest):
+        return True
+    except errors.Unavailable:  # it is changing its mind
+        return False
+    await hands.client.delete(MPIJOBS, "probe", hands.namespace)
+    return False
+
+
+@pytest.mark.timeout(120)
+async def test_a_job_as_deep_as_a_well_is_answered(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    depths = (100, 900, 3000)
+    async with _lawless(start_control_plane, tmp_path) as (hands, process):
+        for depth in depths:
+            await _store_deep(hands, depth)
+        await hands.submit(mpijob("good"))
+        await hands.start("good", workers=2)
+        await until(lambda: _have_events(hands, [f"deep-{depth}" for depth in depths]))
+        _assert_unshaken(process)
+
+
+async def _have_events(hands: Hands, names: list[str]) -> bool:
+    return all([await hands.has_event(name, "ValidationError") for name in names])
+
+
+async def _store_deep(hands: Hands, depth: int) -> None:
+    """By hand, for what is that deep no library here can write."""
+    nested = '{"a":' * depth + "1" + "}" * depth
+    metadata = f'{{"name":"deep-{depth}"}}'
+    body = (
+        f'{{"apiVersion":"kubeflow.org/v2beta1","kind":"MPIJob","metadata":{metadata},'
+        f'"spec":{{"x":{nested}}}}}'
+    )
+    client = hands.client
+    credential = await client.config.credentials.current()
+    url = f"{client.config.server}/apis/kubeflow.org/v2beta1/namespaces/{hands.namespace}/mpijobs"
+    context = ssl_context(client.config.tls, credential.certificate)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            url, data=body, headers={"Content-Type": "application/json"}, ssl=context
+        ) as answer,
+    ):
+        assert answer.status == 201, await answer.text()

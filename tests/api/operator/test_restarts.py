@@ -1,0 +1,93 @@
+"""An operator that is started among very many jobs that have come to rest writes nothing."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from devcluster.control_plane import ControlPlane
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS
+from tests.api.conftest import StartControlPlane
+from tests.support.audited import AuditLog, new_namespace, service_account, summary
+from tests.support.hands import Hands
+from tests.support.masses import Masses, Node, clone, job, take_names
+from tests.support.mirror import mirrored
+from tests.support.mpijobs import MPIJOBS
+from tests.support.operator import Operator, account, started
+from tests.support.waiting import until
+
+_COUNTS = {
+    "done": 1,
+    "kept": 50,
+    "cleaned": 50,
+    "running": 300,
+    "suspended": 40,
+    "hurt": 20,
+    "lame": 20,
+    "taken": 20,
+}
+# Copies of the one that is done: to live as many lives would take a minute and show nothing new.
+_CLONES = 499
+_HOME = "masses"
+
+
+@pytest.mark.timeout(300)
+async def test_an_operator_that_starts_among_a_thousand_jobs_at_rest_writes_nothing(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    control_plane = start_control_plane(controller_manager=True, audit=True)
+    async with new_namespace(control_plane, _HOME) as crowd:
+        await _restart(crowd, control_plane, tmp_path)
+
+
+async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) -> None:
+    client = crowd.client
+    assert sum(_COUNTS.values()) + _CLONES == 1000
+    kubeconfig = await account(
+        client, control_plane.kubeconfig(), _HOME, tmp_path, "namespaced.yaml"
+    )
+    flags = (f"--namespace={_HOME}", f"--lock-namespace={_HOME}")
+    async with started(Operator(kubeconfig, tmp_path / "operator.log", *flags)) as process:
+        await _bring_to_rest(crowd)
+        log = AuditLog(control_plane, client)
+        await process.stop()
+        before = summary(await log.writes(service_account(_HOME)))
+        assert before["create events"] > 1000  # so they would be seen
+        copies = (f"done-{number}" for number in range(1, _CLONES + 1))
+        await asyncio.gather(*(clone(crowd, "done-0", copy) for copy in copies))
+
+        await process.start()
+        await process.leading()
+        await until(lambda: _has_looked_at(process, 1000))
+        await process.stop()
+    writes = await log.writes(service_account(_HOME))
+    assert [each for each in writes if each.code < 300] == []
+    # Services are cached only where they have our label, and Secrets never. So whether a name is
+    # still taken by a stranger is asked; the server says no, and nothing has changed.
+    assert summary(writes) == {
+        "create services (409)": _COUNTS["taken"],
+        "create secrets (409)": _COUNTS["taken"],
+    }
+
+
+async def _bring_to_rest(crowd: Hands) -> None:
+    """Let an operator and a node bring all jobs to where nothing more happens."""
+    async with mirrored(crowd.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror:
+        Node(crowd, mirror)
+        masses = Masses(mirror, _HOME)
+        await take_names(crowd, _COUNTS["taken"])
+        jobs = [job(kind, number) for kind, count in _COUNTS.items() for number in range(count)]
+        await asyncio.gather(*(crowd.submit(each) for each in jobs))
+        await masses.come_to_rest((each["metadata"]["name"] for each in jobs), 200)
+
+
+async def _has_looked_at(process: Operator, jobs: int) -> bool:
+    _, metrics = await process.get("/metrics")
+    looks = _sum(metrics, "mpi_operator_reconcile_duration_seconds_count")
+    return looks >= jobs and _sum(metrics, "workqueue_depth") == 0
+
+
+def _sum(metrics: str, name: str) -> float:
+    """The sum of all series of a name."""
+    return sum(map(float, re.findall(rf"^{name}\{{.*\}} (\S+)$", metrics, re.MULTILINE)))

@@ -1,0 +1,103 @@
+"""A big job costs as many writes as it has objects, and a handful."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
+from tests.api.conftest import StartControlPlane
+from tests.support.audited import AuditLog, new_namespace, service_account, summary
+from tests.support.gateway import Forward, gateway
+from tests.support.hands import Hands
+from tests.support.mirror import Mirror, mirrored
+from tests.support.mpijobs import MPIJOBS, mpijob
+from tests.support.operator import Operator, account, started
+from tests.support.waiting import until
+
+_HOME = "scale"
+_WORKERS = 200
+_HANDFUL = 10
+
+
+@dataclass
+class Versions:
+    """Finds writes that change nothing: the server answers them with a version of before."""
+
+    mirror: Mirror
+    idle: list[str] = field(default_factory=list)
+
+    async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse:
+        before = self.mirror.latest_version
+        answer = await forward()
+        assert isinstance(answer, web.Response)
+        assert isinstance(answer.body, bytes)
+        if request.method in ("PUT", "PATCH") and answer.status < 300:
+            version = msgspec.json.decode(answer.body)["metadata"]["resourceVersion"]
+            if int(version) <= before:
+                self.idle.append(f"{request.method} {request.path}")
+        return answer
+
+
+@pytest.mark.timeout(240)
+async def test_a_job_of_200_workers_takes_as_many_writes_as_it_has_objects_and_a_handful(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    control_plane = start_control_plane(controller_manager=True, audit=True)
+    async with (
+        new_namespace(control_plane, _HOME) as hands,
+        mirrored(hands.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror,
+    ):
+        versions = Versions(mirror)
+        async with gateway(control_plane, tmp_path, versions) as admin:
+            kubeconfig = await account(hands.client, admin, _HOME, tmp_path, "namespaced.yaml")
+            flags = (f"--namespace={_HOME}", f"--lock-namespace={_HOME}")
+            process = Operator(kubeconfig, tmp_path / "operator.log", *flags)
+            log = AuditLog(control_plane, hands.client)
+            async with started(process):
+                await process.leading()
+                await _live(hands)
+                await process.stop()
+        writes = summary(await log.writes(service_account(_HOME)))
+    print(writes)
+    assert versions.idle == []
+    cleaned_up = writes.pop("delete pods")
+    objects = {
+        "create services": 1,
+        "create configmaps": 1,
+        "create secrets": 1,
+        "create jobs": 1,
+        "create pods": _WORKERS,
+    }
+    assert {name: writes.pop(name) for name in objects} == objects
+    assert sum(writes.values()) <= _HANDFUL, writes
+    assert cleaned_up == _WORKERS
+
+
+async def _live(hands: Hands) -> None:
+    policy = {"cleanPodPolicy": "Running"}
+    await hands.submit(mpijob("big", worker={"replicas": _WORKERS}, runPolicy=policy))
+    await until(lambda: hands.has_workers("big", _WORKERS), 60)
+    for resource, name in ((SERVICES, "big"), (CONFIG_MAPS, "big-config"), (SECRETS, "big-ssh")):
+        await hands.client.get(resource, name, _HOME)
+    await until(lambda: _has_launcher(hands))
+    pods = await hands.pod_names("big")
+    assert len(pods) == _WORKERS + 1
+    await asyncio.gather(*(hands.run(pod) for pod in pods))
+    await hands.becomes("big", "Running")
+    await until(lambda: _are_all_listed(hands))
+    [launcher] = await hands.pod_names("big", "launcher")
+    await hands.succeed(launcher)
+    await hands.becomes("big", "Succeeded")
+    await until(lambda: hands.has_workers("big", 0))
+
+
+async def _has_launcher(hands: Hands) -> bool:
+    return bool(await hands.pods("big", "launcher"))
+
+
+async def _are_all_listed(hands: Hands) -> bool:
+    return len(await hands.hosts("big")) == _WORKERS

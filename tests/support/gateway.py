@@ -1,0 +1,132 @@
+"""A gateway in front of an API server, which sees every request of an operator and may meddle.
+
+It speaks TLS with a certificate that the cluster's own authority signed, so that an operator cannot
+tell it from the server.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from devcluster.control_plane import ControlPlane
+from devcluster.pki import Pki
+
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_NOT_COUNTED = ("leases", "events")
+# What concerns one connection and not the message.
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
+
+Forward = Callable[[], Awaitable[web.StreamResponse]]
+
+
+class Meddler(Protocol):
+    """Stands between an operator and its writes."""
+
+    async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse: ...
+
+
+class LetThrough:
+    """Does nothing."""
+
+    async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse:
+        return await forward()
+
+
+class Gateway:
+    """Passes requests on. What is written about jobs goes through a meddler's hands."""
+
+    def __init__(self, server: str, session: aiohttp.ClientSession, meddler: Meddler) -> None:
+        self.port = 0
+        self._server = server
+        self._session = session
+        self._meddler = meddler
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch"):
+            return await self._stream(request)
+        body = await request.read()
+
+        async def forward() -> web.StreamResponse:
+            return await self._forward(request, body)
+
+        if is_counted(request):
+            return await self._meddler.write(request, forward)
+        return await forward()
+
+    async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        async with self._open(request, body) as answer:
+            return web.Response(
+                body=await answer.read(), status=answer.status, headers=_passed_on(answer.headers)
+            )
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        async with self._open(request, b"") as answer:
+            response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
+            await response.prepare(request)
+            with suppress(ConnectionError):
+                async for chunk in answer.content.iter_any():
+                    await response.write(chunk)
+            return response
+
+    def _open(
+        self, request: web.Request, body: bytes
+    ) -> "aiohttp.client._BaseRequestContextManager[aiohttp.ClientResponse]":
+        return self._session.request(
+            request.method,
+            f"{self._server}{request.raw_path}",
+            data=body or None,
+            headers=_passed_on(request.headers),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+
+
+def is_counted(request: web.Request) -> bool:
+    """Whether a request is a write that a job's life consists of."""
+    parts = request.path.split("/")
+    return request.method in _WRITES and not any(name in parts for name in _NOT_COUNTED)
+
+
+def _passed_on(headers: "aiohttp.typedefs.LooseHeaders") -> dict[str, str]:
+    return {name: value for name, value in dict(headers).items() if name.lower() not in _HOP}
+
+
+@asynccontextmanager
+async def gateway(
+    control_plane: ControlPlane, directory: Path, meddler: Meddler
+) -> AsyncIterator[Path]:
+    """A gateway to a control plane; its kubeconfig is the admin's, but for the address."""
+    authority = Pki(control_plane.directory / "pki").authority
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    files = authority.issue_server(directory / "gateway", ("localhost", "127.0.0.1"))
+    served.load_cert_chain(files.certificate, files.key)
+    trusted = ssl.create_default_context(cafile=str(control_plane.ca))
+    connector = aiohttp.TCPConnector(limit=0, ssl=trusted)
+    async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
+        between = Gateway(control_plane.url, session, meddler)
+        app = web.Application(client_max_size=2**24)
+        app.router.add_route("*", "/{path:.*}", between.handle)
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=served).start()
+        between.port = runner.addresses[0][1]
+        try:
+            yield _kubeconfig(control_plane, between.port, directory)
+        finally:
+            await runner.cleanup()
+            await asyncio.sleep(0)
+
+
+def _kubeconfig(control_plane: ControlPlane, port: int, directory: Path) -> Path:
+    content = yaml.safe_load(control_plane.kubeconfig().read_text())
+    content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    path = directory / "gateway.kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    path.chmod(0o600)
+    return path

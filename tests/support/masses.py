@@ -1,0 +1,183 @@
+"""Very many jobs at once, in all the states in which jobs come to rest, and a node for them."""
+
+import asyncio
+import functools
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from mpi_operator.kube import errors
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Manifest,
+    Resource,
+)
+from tests.support.hands import Hands
+from tests.support.mirror import Mirror
+from tests.support.mpijobs import MPIJOBS, mpijob, without
+
+JOB_NAME = "training.kubeflow.org/job-name"
+ROLE = "training.kubeflow.org/job-role"
+_LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
+_COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
+_ONE = {"replicas": 1}
+
+# How a job of each kind comes to rest; the first part of its name is its kind.
+KINDS = ("done", "kept", "cleaned", "running", "suspended", "hurt", "lame", "taken")
+
+
+def job(kind: str, number: int) -> Manifest:
+    """A job of a kind."""
+    made = mpijob(f"{kind}-{number}", worker=_ONE, **_specs().get(kind, {}))
+    if kind == "lame":
+        made["metadata"]["annotations"] = {_LIMIT: "0"}
+    return without(made, "spec.mpiReplicaSpecs.Worker") if kind == "done" else made
+
+
+def _specs() -> dict[str, dict[str, Any]]:
+    return {
+        "done": {"runLauncherAsWorker": True, "runPolicy": {"ttlSecondsAfterFinished": 0}},
+        "kept": {"runPolicy": {"cleanPodPolicy": "None"}},
+        "cleaned": {"runPolicy": {"cleanPodPolicy": "All"}},
+        "suspended": {"runPolicy": {"suspend": True}},
+    }
+
+
+class Node:
+    """Does to pods what their kind of job needs, as soon as they come."""
+
+    def __init__(self, hands: Hands, mirror: Mirror) -> None:
+        self._hands = hands
+        self._moved: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: set[str] = set()
+        mirror.listeners.append(self._look_at)
+
+    def _look_at(self, resource: Resource, pod: Manifest) -> None:
+        metadata = pod["metadata"]
+        is_mine = metadata.get("namespace") == self._hands.namespace
+        if resource != PODS or not is_mine or metadata["uid"] in self._moved:
+            return
+        self._moved.add(metadata["uid"])
+        move = self._move(metadata["labels"][JOB_NAME], metadata["labels"][ROLE])
+        task = asyncio.create_task(self._do(move, metadata["name"]))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _move(self, name: str, role: str) -> Callable[[str], Awaitable[None]]:
+        kind = name.split("-", maxsplit=1)[0]
+        if role == "launcher":
+            is_done = kind in ("done", "kept", "cleaned")
+            return self._hands.succeed if is_done else self._hands.run
+        if kind == "lame" or (kind == "hurt" and name not in self._failed):
+            self._failed.add(name)
+            return self._hands.fail
+        return self._hands.run
+
+    async def _do(self, move: Callable[[str], Awaitable[None]], pod: str) -> None:
+        try:
+            await move(pod)
+        except errors.NotFound:
+            return  # cleaned up already
+
+
+class Masses:
+    """Waits for the jobs of a namespace to come to rest."""
+
+    def __init__(self, mirror: Mirror, namespace: str) -> None:
+        self._mirror = mirror
+        self._namespace = namespace
+
+    async def come_to_rest(self, names: Iterable[str], seconds: float) -> None:
+        """Wait until there is nothing more to do about any of these jobs."""
+        async with asyncio.timeout(seconds):
+            for name in names:
+                await self._mirror.until(
+                    functools.partial(self._is_at_rest, name), self._namespace, seconds
+                )
+
+    def _is_at_rest(self, name: str) -> bool:
+        status = (self._get(MPIJOBS, name) or {}).get("status", {})
+        conditions = {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions", ())}
+        counts = status.get("replicaStatuses", {})
+        runs = conditions.get("Running", ("", ""))
+        launcher = self._get(JOBS, f"{name}-launcher")
+        worker = self._get(PODS, f"{name}-worker-0")
+        match name.split("-", maxsplit=1)[0]:
+            case "done":
+                return "Succeeded" in conditions and launcher is None
+            case "kept":
+                return "Succeeded" in conditions and worker is not None
+            case "cleaned":
+                return "Succeeded" in conditions and worker is None
+            case "suspended":
+                return "Suspended" in conditions and _is_suspended(launcher)
+            case "taken":
+                return runs == ("False", "ErrResourceExists")
+            case "lame":
+                is_told = counts.get("Worker", {}).get("failed") == 1 and runs[0] == "False"
+                return bool(is_told and counts.get("Launcher", {}).get("active") == 1)
+            case "hurt":
+                return _runs(runs, counts) and self._hosts(name) == (1, 1)
+        return _runs(runs, counts) and self._hosts(name) == (1, 0)
+
+    def _hosts(self, name: str) -> tuple[int, int]:
+        """How many hosts are listed, and how many workers were replaced."""
+        found = self._get(CONFIG_MAPS, f"{name}-config") or {}
+        notes = found.get("metadata", {}).get("annotations", {}).get(_COUNTS, "{}")
+        return found["data"]["discover_hosts.sh"].count("echo "), len(json.loads(notes))
+
+    def _get(self, resource: Resource, name: str) -> Manifest | None:
+        return self._mirror.get(resource, name, self._namespace)
+
+
+async def clone(hands: Hands, original: str, copy: str) -> None:
+    """Store a job that is over as if it had been lived like another one; no operator may run."""
+    children = [(SERVICES, ""), (CONFIG_MAPS, "-config"), (SECRETS, "-ssh")]
+    job = await hands.job(original)
+    stored = await hands.submit(_renamed(job, original, copy))
+    status = {**_renamed(job, original, copy), "metadata": stored["metadata"]}
+    await hands.client.replace(MPIJOBS, status, subresource="status")
+    uids = {job["metadata"]["uid"]: stored["metadata"]["uid"]}
+    for resource, suffix in children:
+        child = await hands.client.get(resource, f"{original}{suffix}", hands.namespace)
+        await hands.client.create(resource, _renamed(child, original, copy, uids))
+
+
+def _renamed(
+    manifest: Manifest, old: str, new: str, uids: Mapping[str, str] | None = None
+) -> Manifest:
+    """A manifest as of an object of another job."""
+    text = json.dumps(manifest)
+    for before, after in {old: new, **(uids or {})}.items():
+        text = text.replace(before, after)
+    renamed: Manifest = json.loads(text)
+    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        renamed["metadata"].pop(name, None)
+    return renamed
+
+
+def _runs(runs: tuple[str, str], counts: Manifest) -> bool:
+    return runs[0] == "True" and [counts[role]["active"] for role in ("Launcher", "Worker")] == [
+        1,
+        1,
+    ]
+
+
+def _is_suspended(launcher: Manifest | None) -> bool:
+    conditions = (launcher or {}).get("status", {}).get("conditions", [])
+    return any((each["type"], each["status"]) == ("Suspended", "True") for each in conditions)
+
+
+async def take_names(hands: Hands, count: int) -> None:
+    """Services of somebody else, with the names that `taken` jobs need."""
+    for number in range(count):
+        manifest = {
+            "metadata": {"name": f"taken-{number}", "namespace": hands.namespace},
+            "spec": {"clusterIP": "None", "selector": {"app": "other"}},
+        }
+        await hands.client.create(SERVICES, manifest)

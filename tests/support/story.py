@@ -1,0 +1,237 @@
+"""One whole life of a job, told in scenes, and what the world looks like after each of them.
+
+Whoever tells it is patient: it waits for facts, so that an operator may die in any scene. A world
+has no uids, times, versions or random names in it, so that two lives can be compared.
+"""
+
+import difflib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from mpi_operator.kube import errors
+from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
+from tests.support.hands import Hands
+from tests.support.mirror import Mirror
+from tests.support.mpijobs import MPIJOBS, mpijob
+
+World: TypeAlias = dict[str, Any]
+
+KINDS = (MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
+JOB = "pi"
+_REPLACEMENTS = "mpi-operator.kubeflow.org/worker-replacements"
+# Whom the parts of a job belong to; other objects of a namespace are none of its business.
+_OWNED = (PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RANDOM_NAME = re.compile(r"(kube-api-access|-launcher)-[a-z0-9]{5}\b")
+# How often each object is made in the life below. Each worker is replaced once, and all pods are
+# made anew when the job is resumed; everything else is made once.
+EXPECTED_BIRTHS = {
+    "Pod pi-worker-0": 3,
+    "Pod pi-worker-1": 3,
+    "Pod pi-launcher-?": 2,
+    "Job pi-launcher": 1,
+    "Service pi": 1,
+    "ConfigMap pi-config": 1,
+    "Secret pi-ssh": 1,
+}
+
+EXPECTED_EVENTS = {
+    "MPIJobCreated",
+    "MPIJobRunning",
+    "WorkerReplaced",
+    "MPIJobSuspended",
+    "MPIJobResumed",
+    "MPIJobSucceeded",
+}
+
+
+@dataclass
+class Story:
+    """A job's life in one namespace."""
+
+    mirror: Mirror
+    hands: Hands
+    scenes: dict[str, World] = field(default_factory=dict)
+    expected: dict[str, World] = field(default_factory=dict)  # of a life that nobody disturbed
+
+    @property
+    def namespace(self) -> str:
+        return self.hands.namespace
+
+    async def tell(self) -> None:
+        """Live it, from creation to what clean-up leaves."""
+        policy = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1}
+        await self.hands.submit(mpijob(JOB, runPolicy=policy))
+        await self._fails(f"{JOB}-worker-1")  # before anybody was told that it is there
+        await self._pods_run()
+        await self._scene("it runs")
+        await self._fails(f"{JOB}-worker-0")
+        await self.hands.run(f"{JOB}-worker-0")
+        await self._until(self._is_all_running)
+        await self._scene("a worker was replaced")
+        await self._set_suspend(True)
+        await self._until(self._is_all_at_rest)
+        await self._scene("it is suspended")
+        await self._set_suspend(False)
+        await self._pods_run()
+        await self._scene("it was resumed")
+        await self.hands.succeed(self._launcher_pod())
+        await self._until(lambda: self._has("Succeeded", "True"))
+        await self._until(lambda: not self._phases() and not self._launcher_job())
+        await self._scene("it succeeded")
+
+    def births(self) -> dict[str, int]:
+        """How many objects of each name there were."""
+        born = Counter[str]()
+        for resource in _OWNED:
+            for name, _ in self.mirror.uids(resource, self.namespace):
+                if name.startswith(JOB):
+                    born[f"{resource.kind} {_RANDOM_NAME.sub('-launcher-?', name)}"] += 1
+        return dict(born)
+
+    async def event_reasons(self) -> set[str]:
+        listing = await self.hands.client.list(EVENTS, self.namespace)
+        about = (e for e in listing.items if e["involvedObject"].get("kind") == "MPIJob")
+        return {event["reason"] for event in about}
+
+    async def _fails(self, pod: str) -> None:
+        """A pod fails, and another one takes its place."""
+        await self._until(lambda: self._uid(pod) != "")
+        uid = self._uid(pod)
+        await self.hands.fail(pod, exit_code=137)
+        await self._until(lambda: self._uid(pod) not in ("", uid))
+
+    def _uid(self, pod: str) -> str:
+        found = self.mirror.get(PODS, pod, self.namespace)
+        return found["metadata"]["uid"] if found else ""
+
+    async def _pods_run(self) -> None:
+        workers = [f"{JOB}-worker-0", f"{JOB}-worker-1"]
+        await self._until(lambda: set(workers) <= set(self._phases()))
+        await self.hands.run(*workers)
+        await self._until(lambda: self._launcher_pod() != "")
+        await self.hands.run(self._launcher_pod())
+        await self._until(self._is_all_running)
+
+    def _is_all_running(self) -> bool:
+        """Everything runs, and everybody has been told."""
+        counts = self._job().get("status", {}).get("replicaStatuses", {})
+        return (
+            self._has("Running", "True")
+            and not self._has("Suspended", "True")
+            and sorted(self._phases().values()) == ["Running"] * 3
+            and counts.get("Launcher") == {"active": 1, "succeeded": 0, "failed": 0}
+            and counts.get("Worker") == {"active": 2, "succeeded": 0, "failed": 0}
+            and self._listed_hosts() == 2
+        )
+
+    def _is_all_at_rest(self) -> bool:
+        """Nothing runs, and everybody has been told."""
+        conditions = (self._launcher_job() or {}).get("status", {}).get("conditions", [])
+        is_still = [each["status"] for each in conditions if each["type"] == "Suspended"]
+        counts = self._job().get("status", {}).get("replicaStatuses", {})
+        return (
+            self._has("Suspended", "True")
+            and not self._phases()
+            and is_still == ["True"]
+            and [count["active"] for count in counts.values()] == [0, 0]
+        )
+
+    async def _scene(self, name: str) -> None:
+        """Remember what the world is like; where it is known what it should be, wait for that."""
+        if name in self.expected:
+            wanted = self.expected[name]
+            try:
+                await self.mirror.until(lambda: self.world() == wanted, self.namespace, 20)
+            except TimeoutError:
+                raise AssertionError(f"{name}: {_difference(wanted, self.world())}") from None
+        self.scenes[name] = self.world()
+
+    def world(self) -> World:
+        """What there is, less what is different in every life."""
+        objects = {
+            f"{resource.kind} {each['metadata']['name']}": _normal(each)
+            for resource in _OWNED
+            for each in self.mirror.all(resource, self.namespace)
+            if each["metadata"]["name"].startswith(JOB)
+        }
+        text = json.dumps({"job": _normal_job(self._job()), **objects}, sort_keys=True)
+        text = _UID.sub("<uid>", text.replace(self.namespace, "<namespace>"))
+        world: World = json.loads(_RANDOM_NAME.sub(r"\1-?", text))
+        return world
+
+    async def _set_suspend(self, suspend: bool) -> None:
+        change = {"spec": {"runPolicy": {"suspend": suspend}}}
+        while True:
+            try:
+                await self.hands.client.patch(MPIJOBS, JOB, change, self.namespace)
+                return
+            except errors.Conflict:
+                continue
+
+    async def _until(self, fact: Any) -> None:
+        try:
+            await self.mirror.until(fact, self.namespace, 40)
+        except TimeoutError:
+            raise AssertionError(json.dumps(self.world(), indent=1)) from None
+
+    def _job(self) -> Manifest:
+        return self.mirror.get(MPIJOBS, JOB, self.namespace) or {}
+
+    def _launcher_job(self) -> Manifest | None:
+        return self.mirror.get(JOBS, f"{JOB}-launcher", self.namespace)
+
+    def _has(self, kind: str, status: str) -> bool:
+        conditions = self._job().get("status", {}).get("conditions", [])
+        return any((each["type"], each["status"]) == (kind, status) for each in conditions)
+
+    def _phases(self) -> dict[str, str]:
+        pods = self.mirror.all(PODS, self.namespace)
+        return {pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in pods}
+
+    def _launcher_pod(self) -> str:
+        names = (name for name in self._phases() if name.startswith(f"{JOB}-launcher"))
+        return next(names, "")
+
+    def _listed_hosts(self) -> int:
+        found = self.mirror.get(CONFIG_MAPS, f"{JOB}-config", self.namespace) or {}
+        script: str = found.get("data", {}).get("discover_hosts.sh", "")
+        return script.count("echo ")
+
+
+def _difference(wanted: World, found: World) -> str:
+    before, after = (
+        json.dumps(world, indent=1, sort_keys=True).splitlines() for world in (wanted, found)
+    )
+    return "\n".join(difflib.unified_diff(before, after, "wanted", "found", lineterm=""))
+
+
+def _normal_job(job: Manifest) -> Manifest:
+    status = dict(job.get("status", {}))
+    conditions = [
+        (each["type"], each["status"], each["reason"]) for each in status.pop("conditions", [])
+    ]
+    times = [name for name in ("startTime", "completionTime") if status.pop(name, None)]
+    return {"spec": job.get("spec"), "conditions": conditions, "times": times, **status}
+
+
+def _normal(each: Manifest) -> Manifest:
+    metadata = each["metadata"]
+    normal = {
+        "labels": metadata.get("labels"),
+        "owners": metadata.get("ownerReferences"),
+        "spec": each.get("spec"),
+        "replacements": _times_replaced(metadata.get("annotations", {}).get(_REPLACEMENTS)),
+        "phase": each.get("status", {}).get("phase"),
+        "is ending": "deletionTimestamp" in metadata,
+    }
+    # Keys are random: that they are there is what matters.
+    data = each.get("data")
+    return normal | {"data": sorted(data or ()) if each.get("type") else data}
+
+
+def _times_replaced(text: str | None) -> dict[str, int]:
+    return {index: count[0] for index, count in json.loads(text or "{}").items()}
