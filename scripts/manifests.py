@@ -126,6 +126,7 @@ EDIT = (
         "create get list watch update patch delete deletecollection",
     ),
     Rule("Their status is the operator's.", "kubeflow.org", "mpijobs/status", "get"),
+    Rule("For kubectl scale.", "kubeflow.org", "mpijobs/scale", "get update patch"),
 )
 VIEW = (Rule("To look.", "kubeflow.org", "mpijobs mpijobs/status", "get list watch"),)
 

@@ -37,7 +37,8 @@ class Operator:
             return self.world.now
 
         self.shelves = Shelves(self.world.cluster, self.settings)
-        shelves, memories, settings = self.shelves.as_caches, Memories(), self.settings
+        self.memories = memories = Memories()
+        shelves, settings = self.shelves.as_caches, self.settings
         client, series = self.client.as_client, Series(CollectorRegistry())
         self.reconciler = Reconciler(
             Observer(shelves, memories, clock),

@@ -127,12 +127,14 @@ class Diary:
     """Notes events instead of sending them."""
 
     def __init__(self) -> None:
-        self.events: list[str] = []
+        self.events: list[str] = []  # their reasons
+        self.messages: list[str] = []
 
     def record(
         self, regarding: ObjectReference, severity: Severity, reason: str, message: str
     ) -> None:
         self.events.append(reason)
+        self.messages.append(message)
 
     @property
     def as_recorder(self) -> EventRecorder:

@@ -205,9 +205,9 @@ class World:
         launcher = self.launcher
         if launcher is None or launcher["spec"].get("suspend") or _is_done(launcher):
             return
-        if not self._launcher_pods():
+        if not self.launcher_pods:
             self.cluster.create(PODS, _launcher_pod(launcher))
-        for pod in self._launcher_pods():
+        for pod in self.launcher_pods:
             self._set(PODS, pod, {"phase": "Running"})
         started = {"active": 1, "startTime": timestamp(self.now)}
         self._set(JOBS, launcher, launcher.get("status", {}) | started)
@@ -215,7 +215,7 @@ class World:
     def launcher_pod_fails(self) -> None:
         """A try fails, and the Job controller cleans up after it."""
         launcher = self.launcher
-        if launcher is None or _is_done(launcher) or not self._launcher_pods():
+        if launcher is None or _is_done(launcher) or not self.launcher_pods:
             return
         self._end_launcher_pods()
         known = launcher.get("status", {})
@@ -265,11 +265,12 @@ class World:
                 resource, self.cluster.get(resource, key) | {"status": status}, "status"
             )
 
-    def _launcher_pods(self) -> list[Manifest]:
+    @property
+    def launcher_pods(self) -> list[Manifest]:
         return [pod for pod in self.cluster.all(PODS) if "launcher" in pod["metadata"]["name"]]
 
     def _end_launcher_pods(self) -> None:
-        for pod in self._launcher_pods():
+        for pod in self.launcher_pods:
             self.cluster.remove(PODS, Key("lab", pod["metadata"]["name"]))
 
     def _launcher_ends(self, condition: Manifest, **status: Any) -> None:

@@ -37,7 +37,6 @@ class Reason(StrEnum):
     RESUMED = "MPIJobResumed"
     SUCCEEDED = "MPIJobSucceeded"
     FAILED = "MPIJobFailed"
-    EVICTED = "MPIJobEvicted"
 
 
 def condition(conditions: Conditions, kind: ConditionType) -> Condition | None:

@@ -81,9 +81,9 @@ def _check(value: object, schema: Schema, path: Path, found: Findings) -> None:
 
 def _check_object(value: dict[Any, Any], schema: Schema, path: Path, found: Findings) -> None:
     required = [path.field(name) for name in schema.get("required", ())]
-    for field in required:
-        if value.get(str(field.keys[-1])) is None:
-            found.complain(field, "is required")
+    for each in required:
+        if value.get(str(each.keys[-1])) is None:
+            found.complain(each, "is required")
     for key, item in value.items():
         _check_entry(key, item, schema, path, found)
     # An item of a list is nothing without these; elsewhere there is a default to go on with.
@@ -154,8 +154,9 @@ def _problems(value: object, schema: Schema) -> Iterator[str]:
 
 
 def _number_problems(value: int, schema: Schema) -> Iterator[str]:
-    highest = _LIMITS.get(schema.get("format", ""))
-    lowest = schema.get("minimum", None if highest is None else -highest - 1)
+    largest = _LIMITS.get(schema.get("format", ""))
+    lowest = schema.get("minimum", None if largest is None else -largest - 1)
+    highest = schema.get("maximum", largest)
     if lowest is not None and value < lowest:
         yield f"must be at least {lowest}, got {shown(value)}"
     if highest is not None and value > highest:

@@ -145,8 +145,9 @@ def _scalar(info: inspect.Type) -> Schema:
     match info:
         case inspect.BoolType():
             return {"type": "boolean"}
-        case inspect.IntType(ge=minimum):
-            return {"type": "integer"} | ({} if minimum is None else {"minimum": minimum})
+        case inspect.IntType(ge=minimum, le=maximum):
+            limits = {"minimum": minimum, "maximum": maximum}
+            return {"type": "integer"} | {k: v for k, v in limits.items() if v is not None}
         case inspect.StrType():
             return {"type": "string"}
         case inspect.DateTimeType():

@@ -27,6 +27,9 @@ Int32 = Annotated[int, Meta(extra_json_schema={"format": "int32"})]
 Natural32 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32"})]
 Natural64 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})]
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+# Of more hosts than that not even the shortest names fit into a ConfigMap. Without a limit, one job
+# with a typing error in it would make the operator count to two thousand million.
+Replicas = Annotated[int, Meta(ge=0, le=20_000, extra_json_schema={"format": "int32"})]
 Time = Annotated[datetime, Meta(tz=True)]
 # Kinds of Kubernetes' own, whose schemas are Kubernetes' own too.
 Quantity = Annotated[int | str, Meta(extra={"schema": "Quantity"})]
@@ -152,8 +155,9 @@ class RunPolicy(Part, frozen=True):
 class ReplicaSpec(Part, frozen=True):
     """The pods of one role."""
 
-    replicas: Natural32 = 1
-    """How many pods. The launcher is always 1. Workers may be 0 only with `runLauncherAsWorker`."""
+    replicas: Replicas = 1
+    """How many pods. The launcher is always 1. Workers may be 0 only with `runLauncherAsWorker`,
+    and are 20,000 at most."""
 
     restart_policy: RestartPolicy | None = None
     """What happens to a container that ended. The default is `OnFailure` for the launcher and

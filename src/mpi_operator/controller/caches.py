@@ -81,6 +81,11 @@ class Cached(Generic[T]):
         informer = self._informer(job.namespace)
         return informer.store.where(_BY_JOB, str(job)) if informer else []
 
+    def count_of_job(self, job: Key) -> int:
+        """How many of them there are."""
+        informer = self._informer(job.namespace)
+        return informer.store.count(_BY_JOB, str(job)) if informer else 0
+
     def wrote(self, manifest: Manifest) -> None:
         """Lay the server's answer to a write of ours over what is known."""
         if informer := self._informer(manifest["metadata"].get("namespace", "")):

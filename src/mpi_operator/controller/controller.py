@@ -49,7 +49,7 @@ class Controller:
         settings: Settings,
         *,
         namespaces: Sequence[str] = ("",),
-        concurrency: int = 16,
+        concurrency: int = 128,
         write_slots: int = 48,
         metrics: "Metrics | None" = None,
         series: "Series | None" = None,
@@ -140,7 +140,7 @@ class Controller:
         known = change.new or change.old
         key = job_key(known) if known else None
         if key is not None:
-            siblings = len(self._caches.pods.of_job(key))
+            siblings = self._caches.pods.count_of_job(key)
             self._queue.add_after(key, min(_PATIENCE_PER_POD * siblings, _LONGEST_PATIENCE))
 
     def _child_changed(self, change: Change[Object]) -> None:

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+
+import msgspec
 
 from mpi_operator.api import labels, names
 from mpi_operator.api.types import MPIJob
@@ -17,12 +18,15 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
+from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
 from . import trouble
 from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
 from .caches import Caches
+from .clock import Clock, utc_now
 from .fair_slots import FairSlots
+from .kinds import is_controlled_by
 from .memory import Memories, Memory
 from .news import News
 from .observed import Taken
@@ -72,7 +76,7 @@ class Executor:
         slots: FairSlots,
         *,
         make_keys: Callable[[], KeyPair] = new_key_pair,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         self._client = client
         self._caches = caches
@@ -148,7 +152,7 @@ class Executor:
             stored = await self._client.get(action.resource, action.key.name, action.key.namespace)
         except errors.NotFound:
             return  # it went in between
-        if not _is_controlled_by(stored, job):
+        if not _is_ours(stored, job):
             outcome.refuse(action, _taken(action))
             return
         if _lacks_labels(stored, action.manifest):
@@ -160,7 +164,7 @@ class Executor:
             stored = await self._client.get(JOBS, names.launcher(job), job.metadata.namespace)
         except errors.NotFound:
             return  # its pods are about to follow it
-        if _is_controlled_by(stored, job):
+        if _is_ours(stored, job):
             wanted = {"metadata": {"labels": labels.object_labels(job)}}
             if _lacks_labels(stored, wanted):
                 stored = await self._adopt(JOBS, stored, wanted)
@@ -182,11 +186,21 @@ class Executor:
         try:
             await self._client.create(SECRETS, ssh_secret(job, self._make_keys()))
         except errors.AlreadyExists:
-            name, namespace = names.ssh_secret(job), job.metadata.namespace
-            if not _is_controlled_by(await self._client.get(SECRETS, name, namespace), job):
-                outcome.refuse(action, _taken(action))
+            if not await self._has_keys(job, action, outcome):
                 return
         self._memories.of(job).keys_checked = self._clock()
+
+    async def _has_keys(self, job: MPIJob, action: CreateKeys, outcome: Outcome) -> bool:
+        """Whether the Secret that is there is the job's."""
+        try:
+            stored = await self._client.get(SECRETS, names.ssh_secret(job), job.metadata.namespace)
+        except errors.NotFound:
+            outcome.is_stale = True  # it went in between
+            return False
+        if not _is_ours(stored, job):
+            outcome.refuse(action, _taken(action))
+            return False
+        return True
 
     async def _patch(self, action: Patch) -> None:
         change = {
@@ -285,9 +299,8 @@ def _has_template(action: Action) -> bool:
     return isinstance(action, Create) and action.resource in (PODS, JOBS)
 
 
-def _is_controlled_by(stored: Manifest, job: MPIJob) -> bool:
-    owners = stored["metadata"].get("ownerReferences") or ()
-    return any(owner.get("controller") and owner["uid"] == job.metadata.uid for owner in owners)
+def _is_ours(stored: Manifest, job: MPIJob) -> bool:
+    return is_controlled_by(msgspec.convert(stored, Object), job)
 
 
 def _lacks_labels(stored: Manifest, wanted: Manifest) -> bool:

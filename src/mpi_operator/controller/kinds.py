@@ -32,11 +32,13 @@ __all__ = [
     "StoredJob",
     "StoredPodGroup",
     "StoredService",
+    "is_controlled_by",
     "moment",
 ]
 
 _NOTHING = msgspec.Raw(b"null")
 _decode = msgspec.json.Decoder().decode
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Metadata(objects.Metadata, frozen=True):
@@ -56,6 +58,8 @@ class StoredJob(Object, frozen=True):
         # A view would keep the whole line of the watch alive, managed fields and all.
         force_setattr(self, "spec", self.spec.copy())
         force_setattr(self, "status", self.status.copy())
+        # kubectl's copy of the whole job: nobody here reads it.
+        self.metadata.annotations.pop(_LAST_APPLIED, None)
 
     def manifest(self) -> Manifest:
         """The job as far as we keep it, decoded."""
@@ -77,7 +81,6 @@ class LauncherSpec(Compact, frozen=True):
     """What was asked of the Job controller."""
 
     suspend: bool = False
-    ttl_seconds_after_finished: int | None = None
 
 
 class JobCondition(objects.Condition, frozen=True):
@@ -148,6 +151,12 @@ class PriorityClass(Object, frozen=True):
     """How important pods are."""
 
     value: int = 0
+
+
+def is_controlled_by(found: Object, job: types.MPIJob) -> bool:
+    """Whether an object is the job's own: a job of the same name before it is another one."""
+    owner = found.metadata.controller
+    return owner is not None and owner.uid == job.metadata.uid
 
 
 def moment(text: str) -> datetime | None:

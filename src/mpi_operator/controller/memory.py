@@ -4,7 +4,6 @@ Nothing here is needed for correctness, for any of it may be lost at any time: i
 writes and repeated words.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -23,10 +22,13 @@ class Memory:
     uid: str
     keys_checked: datetime | None = None  # when its Secret was last seen to be there
     last_words: str = ""  # of its launcher
+    has_launcher_pod: bool = False  # at the last look
+    launcher_pod_lost: datetime | None = None  # when we saw that it has none any more
     hosts: frozenset[int] = frozenset()  # that ran when host_change was noted
     host_change: HostChange | None = None
     deleted: set[Delete] = field(default_factory=set)  # what the watch may not have told of yet
     refusal: "Refusal | None" = None
+    stale_looks: int = 0  # in a row: how often the world was not as the caches had it
     version: str = ""  # the resourceVersion of our last write of its status
     written: datetime | None = None  # when that was
 
@@ -61,6 +63,3 @@ class Memories:
 
     def forget(self, key: Key) -> None:
         self._memories.pop(key, None)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(tuple(self._memories))

@@ -4,9 +4,9 @@ Besides the caches it knows what this process remembers: when hosts began to com
 a launcher said last. Losing that costs time, never correctness.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from mpi_operator.api import labels, names
@@ -18,7 +18,8 @@ from mpi_operator.kube.resources import JOBS, Key, Manifest
 
 from . import pods
 from .caches import Cached, Caches
-from .kinds import LauncherJob, Pod
+from .clock import Clock, utc_now
+from .kinds import LauncherJob, Pod, is_controlled_by
 from .memory import Memories, Memory
 from .observed import HostChange, Observed, Taken
 
@@ -32,7 +33,7 @@ class Observer:
         self,
         caches: Caches,
         memories: Memories,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         self._caches = caches
         self._memories = memories
@@ -53,7 +54,7 @@ class Observer:
 
     def around(self, job: MPIJob, complaints: str = "") -> Observed:
         """What is known about what a job is made of."""
-        memory = self._memories.of(job)
+        memory, now = self._memories.of(job), self._clock()
         launcher = self._owned(self._caches.launchers, job, names.launcher(job))
         everybody = self._caches.pods.of_job(Key(job.metadata.namespace, job.metadata.name))
         launcher_pods = tuple(_launcher_pods(everybody, launcher))
@@ -71,12 +72,13 @@ class Observer:
             priorities=self._priorities(),
             keys_checked=memory.keys_checked,
             last_words=_noted_words(memory, launcher_pods),
+            launcher_pod_lost=_noted_loss(memory, launcher_pods, now),
         )
-        return replace(seen, host_change=_noted_change(memory, seen, self._clock()))
+        return replace(seen, host_change=_noted_change(memory, seen, now))
 
     def _owned(self, cached: Cached[T] | None, job: MPIJob, name: str) -> T | None:
         found = cached.get(Key(job.metadata.namespace, name)) if cached else None
-        return found if found is not None and _is_controlled_by(found, job) else None
+        return found if found is not None and is_controlled_by(found, job) else None
 
     def _taken(self, job: MPIJob, everybody: list[Pod]) -> Iterator[Taken]:
         """Names that others have, as far as caches know: they hold only what has our label."""
@@ -87,12 +89,12 @@ class Observer:
             (self._caches.pod_groups, names.pod_group(job)),
         ):
             found = cached.get(Key(job.metadata.namespace, name)) if cached else None
-            if cached and found is not None and not _is_controlled_by(found, job):
+            if cached and found is not None and not is_controlled_by(found, job):
                 yield Taken(cached.resource.kind, name)
         for pod in everybody:
             index = names.worker_index(job, pod.metadata.name)
             is_needed = index is not None and index < job.spec.worker_count
-            if is_needed and not _is_controlled_by(pod, job):
+            if is_needed and not is_controlled_by(pod, job):
                 yield Taken("Pod", pod.metadata.name)
 
     def _priorities(self) -> dict[str, int]:
@@ -106,6 +108,16 @@ def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
     for pod in oldest_first:
         memory.last_words = pods.last_words(pod) or memory.last_words
     return memory.last_words
+
+
+def _noted_loss(memory: Memory, launcher_pods: tuple[Pod, ...], now: datetime) -> datetime | None:
+    """When the launcher lost its last pod, where we saw it have one: it may get another soon."""
+    if launcher_pods:
+        memory.launcher_pod_lost = None
+    elif memory.has_launcher_pod:
+        memory.launcher_pod_lost = now
+    memory.has_launcher_pod = bool(launcher_pods)
+    return memory.launcher_pod_lost
 
 
 def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange | None:
@@ -139,15 +151,10 @@ def _stray_launcher_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
 
 def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
     for pod in everybody:
-        if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and _is_controlled_by(
+        if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and is_controlled_by(
             pod, job
         ):
             yield pod
-
-
-def _is_controlled_by(found: Object, job: MPIJob) -> bool:
-    owner = found.metadata.controller
-    return owner is not None and owner.uid == job.metadata.uid
 
 
 def _about_the_job(invalid: InvalidJob) -> str:

@@ -58,6 +58,7 @@ class Observed:
     keys_checked: datetime | None = None  # when the Secret was last seen to be there
     host_change: HostChange | None = None
     last_words: str = ""  # of the launcher, in case its pod is gone
+    launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
 
     @property
     def is_finished(self) -> bool:

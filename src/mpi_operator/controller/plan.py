@@ -8,7 +8,7 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import PODS
 
 from . import cleanup, foundations, launcher, pods, replacement, trouble, worker_set
-from .actions import Action, delete
+from .actions import Action, Delete, delete
 from .hosts import hosts_to_list
 from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
@@ -32,6 +32,10 @@ class Plan:
     @property
     def actions(self) -> tuple[Action, ...]:
         return tuple(action for stage in self.stages for action in stage)
+
+    @property
+    def deletions(self) -> tuple[Delete, ...]:
+        return tuple(action for action in self.actions if isinstance(action, Delete))
 
 
 def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from mpi_operator.api import names
 
-from . import pods
+from . import pods, trouble
 from .kinds import Pod, moment
 from .observed import Observed
 from .trouble import Trouble
@@ -41,15 +41,15 @@ def _time_without_pod(seen: Observed, now: datetime) -> timedelta | None:
     launcher = seen.launcher
     if launcher is None or launcher.spec.suspend or launcher.is_done or seen.launcher_pods:
         return None
-    started = moment(launcher.status.start_time)
-    return now - started if started else None
+    started, lost = moment(launcher.status.start_time), seen.launcher_pod_lost
+    return now - max(started, lost or started) if started else None
 
 
 def _launcher_without_pod(seen: Observed) -> Trouble:
     # A quota, most likely. Kubernetes makes this pod, not we, and tells why not in events only.
     metadata = seen.job.metadata
     return Trouble(
-        "LauncherPodMissing",
+        trouble.Reason.LAUNCHER_POD_MISSING,
         f"Kubernetes has not made a pod of Job {names.launcher(seen.job)} yet: see kubectl "
         f"describe job {names.launcher(seen.job)} -n {metadata.namespace}",
     )

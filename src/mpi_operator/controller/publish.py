@@ -1,8 +1,8 @@
 """The status on record, and only then events and numbers about it."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mpi_operator.api import types
@@ -14,6 +14,7 @@ from mpi_operator.kube.events import EventRecorder, ObjectReference
 from . import trouble
 from .announcements import announcements, became_true, has_only_counts_changed
 from .caches import Caches
+from .clock import Clock, utc_now
 from .kinds import MPI_JOBS
 from .memory import Memories
 from .news import News, warning
@@ -40,7 +41,7 @@ class Publisher:
         memories: Memories,
         events: EventRecorder,
         series: "Series",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         self._client = client
         self._caches = caches

@@ -2,9 +2,9 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -17,19 +17,22 @@ from mpi_operator.kube.resources import Key
 
 from .actions import Action, target
 from .announcements import became_true
+from .clock import Clock, utc_now
 from .execute import Executor, Outcome
 from .memory import Memories, Memory, Refusal
+from .news import News, warning
 from .observe import Observer
 from .observed import Observed
 from .plan import Plan, make_plan
 from .publish import Publisher
-from .status import status_of
+from .status import status_of, time_to_reword
+from .trouble import Trouble, most_important
 
 if TYPE_CHECKING:
     from .series import Series
 
 _BACKOFF = Backoff(base=2.0, cap=300.0)
-_SOON = timedelta(seconds=0.1)
+_SOON = Backoff(base=0.1, cap=30.0)
 
 
 class Reconciler:
@@ -43,7 +46,7 @@ class Reconciler:
         memories: Memories,
         settings: Settings,
         series: "Series",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         self._observer = observer
         self._executor = executor
@@ -82,19 +85,25 @@ class Reconciler:
         try:
             deferred = await self._publisher.publish(seen.job, status, troubles)
         except (errors.Conflict, errors.NotFound):
-            return _SOON  # somebody else wrote or deleted it: the caches will tell
+            return self._soon(seen)  # somebody else wrote or deleted it: the caches will tell
         self._count(seen, status)
         if outcome.error is not None:
             raise outcome.error
+        if deferred is None:
+            deferred = time_to_reword(seen, status, troubles, now)
         return self._look_again(seen, plan, outcome, status, deferred)
 
     async def _execute(self, seen: Observed, plan: Plan, now: datetime) -> Outcome:
         """Do what the plan says, but do not ask again for what was just refused."""
         memory = self._memories.of(seen.job)
+        # What is not to be deleted any more, the watch has told of: or this would grow for ever.
+        memory.deleted.intersection_update(plan.deletions)
         refusal = memory.refusal
         if refusal is None or _is_over(refusal, seen, now):
             outcome = await self._executor.execute(seen.job, plan.stages)
             memory.refusal = self._refusal(seen, outcome, memory, now)
+            if seen.is_finished:
+                outcome.news.extend(_untold(outcome.troubles, refusal))
             return outcome
         stages = takewhile(lambda stage: not _is_refused(stage, refusal), plan.stages)
         outcome = await self._executor.execute(seen.job, tuple(stages))
@@ -127,11 +136,22 @@ class Reconciler:
         if has_ended and deferred is None:
             return timedelta(0)  # now that it is on record, there is cleaning up to do
         if outcome.is_stale:
-            return _SOON
-        refusal = self._memories.of(seen.job).refusal
-        waits = [plan.look_again, deferred, refusal.until - self._clock() if refusal else None]
+            return self._soon(seen)
+        memory = self._memories.of(seen.job)
+        memory.stale_looks = 0
+        until = memory.refusal.until - self._clock() if memory.refusal else None
+        waits = [plan.look_again, deferred, until]
         wait = min((wait for wait in waits if wait is not None), default=None)
         return max(wait, timedelta(0)) if wait is not None else None
+
+    def _soon(self, seen: Observed) -> timedelta:
+        """When to look again at what the caches have wrong; later and later if they stay so.
+
+        What they hear of brings the job back at once, so it costs nothing to be patient.
+        """
+        memory = self._memories.of(seen.job)
+        memory.stale_looks += 1
+        return timedelta(seconds=_SOON.delay(memory.stale_looks, random=0))
 
     def _count(self, seen: Observed, status: MPIJobStatus) -> None:
         namespace, launcher = seen.job.metadata.namespace, names.launcher(seen.job)
@@ -143,6 +163,16 @@ class Reconciler:
     def _forget(self, key: Key) -> None:
         self._memories.forget(key)
         self._series.forget_job(key.namespace, f"{key.name}-launcher")
+
+
+def _untold(troubles: Sequence[Trouble], refusal: Refusal | None) -> Iterator[News]:
+    """What is in the way of cleaning up, once.
+
+    The conditions of a finished job are final, so an event is all that can tell it.
+    """
+    problem = most_important(troubles)
+    if problem is not None and problem != most_important(refusal.troubles if refusal else ()):
+        yield warning(problem.reason, problem.message)
 
 
 def _is_over(refusal: Refusal, seen: Observed, now: datetime) -> bool:

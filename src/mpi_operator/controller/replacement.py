@@ -93,7 +93,8 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
         for index, pod in lost.items()
         if not _is_counted(known.get(index), pod)
     }
-    counts = {**known, **{index: count for index, count in counted.items() if count}}
+    new = {index: count for index, count in counted.items() if count}
+    counts = {**_remembered(known, now), **new} if new else known
     missing = set(range(seen.job.spec.worker_count)) - set(seen.workers)
     waiting = {index: counts[index] for index in missing if index in counts}
     given_up = [index for index, count in counted.items() if count is None]
@@ -111,6 +112,15 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
         given_up={i: _given_up(seen.job, i, lost.get(i), limit) for i in given_up},
         not_before={index: count.at + _delay(count.times) for index, count in waiting.items()},
     )
+
+
+def _remembered(known: Counts, now: datetime) -> Counts:
+    """The counts that still matter. An annotation has room for some thousands, and no more.
+
+    The others go when there is something to write, and not for their own sake: a job that nothing
+    happens to is not written.
+    """
+    return {index: count for index, count in known.items() if _is_recent(count, now)}
 
 
 def _is_counted(count: Count | None, pod: Pod | None) -> bool:

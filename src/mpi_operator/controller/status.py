@@ -4,6 +4,7 @@ A status that is written is compared with the one that is stored, so everything 
 the same as long as nothing happens: no time of day gets in, except when something changes.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -63,6 +64,17 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
     return (
         replace(status, completion_time=_completion_time(status.conditions, end)) if end else status
     )
+
+
+def time_to_reword(
+    seen: Observed, status: MPIJobStatus, troubles: Sequence[Trouble], now: datetime
+) -> timedelta | None:
+    """In how long the same trouble may be told in the words that it has now."""
+    if not troubles:
+        return None
+    stored = dataclasses.replace(seen, job=replace(seen.job, status=status))
+    later = status_of(stored, troubles, now + _REWORDED_AFTER)
+    return _REWORDED_AFTER if later != status else None
 
 
 def _kept(seen: Observed) -> MPIJobStatus:

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     WORKER_FAILED = "WorkerFailed"
     WORKER_EVICTED = "MPIJobEvicted"
     WORKER_LOST = "WorkerLost"
+    LAUNCHER_POD_MISSING = "LauncherPodMissing"
 
 
 _FEW = 2  # troubles that are alike are told one by one
@@ -54,7 +55,7 @@ def condensed(troubles: Iterable[Trouble]) -> list[Trouble]:
     Always in the same order, whatever was refused first, or each try would make news of nothing.
     """
     alike: dict[tuple[str, bool], list[Trouble]] = defaultdict(list)
-    for trouble in sorted(troubles, key=_natural):
+    for trouble in sorted(troubles, key=lambda each: (_natural(each), each.reason)):
         alike[trouble.reason, trouble.is_fatal].append(trouble)
     return [each for group in alike.values() for each in _represented(group)]
 
@@ -67,9 +68,13 @@ def _represented(group: list[Trouble]) -> list[Trouble]:
 
 
 def _natural(trouble: Trouble) -> list[tuple[int, str]]:
-    """An order in which worker 10 comes after worker 2."""
+    """An order in which worker 10 comes after worker 2.
+
+    A number counts by its length first: the server quotes what people wrote, which may be a number
+    that is too long to be read as one.
+    """
     return [
-        (int(each), "") if each.isdecimal() else (-1, each)
+        (len(each.lstrip("0")), each) if each.isdecimal() else (-1, each)
         for each in _NUMBERS.split(trouble.message)
     ]
 

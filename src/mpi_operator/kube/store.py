@@ -42,6 +42,10 @@ class Store(Generic[T]):
         """The objects for which an index gives this value, in no particular order."""
         return [self._objects[key] for key in self._keys[index].get(value, ())]
 
+    def count(self, index: str, value: str) -> int:
+        """How many there are for which an index gives this value."""
+        return len(self._keys[index].get(value, ()))
+
 
 class WritableStore(Store[T]):
     """What the informer sees."""

@@ -36,7 +36,7 @@ class Options:
     lock_namespace: str = "mpi-operator"
     gang_scheduler: str = ""
     cluster_domain: str = ""
-    threadiness: int = 16
+    threadiness: int = 128
     write_concurrency: int = 48
     health_port: int = 8080
     monitoring_port: int = 0
@@ -208,7 +208,7 @@ FLAGS = (
         _SPEED,
         "N",
         "jobs worked on at once",
-        "16",
+        "128",
         _number(1, 1000),
         "threadiness",
     ),

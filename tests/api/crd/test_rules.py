@@ -36,6 +36,9 @@ REFUSED = [
     pytest.param(mpijob(worker={"replicas": 0}), "at least 1, unless", id="zero workers"),
     pytest.param(mpijob(worker={"replicas": -1}), "greater than or equal to 0", id="minus one"),
     pytest.param(
+        mpijob(worker={"replicas": 2_000_000_000}), "less than or equal to 20000", id="everybody"
+    ),
+    pytest.param(
         mpijob(launcher={"template": {}}), "Launcher needs at least one container", id="no template"
     ),
     pytest.param(
@@ -77,7 +80,7 @@ TAKEN = [
     pytest.param(mpijob("a" * 54), id="the longest name"),
     pytest.param(mpijob("a" * 53, worker={"replicas": 100}), id="the longest name with 99"),
     pytest.param(without(mpijob(), f"{SPECS}.Worker"), id="no workers"),
-    pytest.param(mpijob(worker={"replicas": 2**31 - 1}), id="as many as a number can say"),
+    pytest.param(mpijob(worker={"replicas": 20_000}), id="as many as there can be"),
     pytest.param(mpijob(runLauncherAsWorker=True, worker={"replicas": 0}), id="launcher only"),
     pytest.param(mpijob(slotsPerWorker=0), id="no slots"),
     pytest.param(mpijob(slotsPerWorker=None, runPolicy=None), id="nulls"),

@@ -165,6 +165,11 @@ def test_a_name_that_is_too_long(name, workers):
             "two",
             'spec.mpiReplicaSpecs[Worker].replicas: must be an integer, got "two"',
         ),
+        (
+            f"{WORKER}.replicas",
+            2_000_000_000,
+            "spec.mpiReplicaSpecs[Worker].replicas: must be at most 20000, got 2000000000",
+        ),
         ("spec.slotsPerWorker", 1.5, "spec.slotsPerWorker: must be an integer, got 1.5"),
         ("spec.slotsPerWorker", True, "spec.slotsPerWorker: must be an integer, got true"),
         (

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpi_operator.api import read_job
 from mpi_operator.build.hostfile import discover_script, discovered, hostfile
+from tests.support.mpijobs import mpijob
 from tests.unit.build.jobs import DOMAIN, NONE, make_job, without_workers
 
 BOTH: dict[str, Any] = {"runLauncherAsWorker": True}
@@ -182,3 +184,10 @@ def test_only_workers_of_the_job_are_read_from_a_script(script, found):
 @given(st.text())
 def test_reading_a_script_never_fails(text):
     assert discovered(make_job(), text) >= frozenset()
+
+
+@pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
+def test_no_job_that_could_work_has_too_many_workers(implementation):
+    job = read_job(mpijob("a", "b", mpiImplementation=implementation, worker={"replicas": 20_000}))
+    everybody = hostfile(job, NONE), discover_script(job, range(20_000), NONE)
+    assert sum(map(len, everybody)) > 2**20  # what a ConfigMap takes

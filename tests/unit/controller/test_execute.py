@@ -296,6 +296,16 @@ async def test_keys_of_a_stranger_are_no_keys_of_ours():
     assert bench.memories.of(JOB).keys_checked is None
 
 
+async def test_keys_that_went_in_between_are_no_refusal():
+    bench = Bench()
+    bench.client.refuse("create Secret", refused(409, "already exists", "AlreadyExists"))
+    outcome = await bench.do([CreateKeys(JOB)], pods(0))
+    assert outcome.is_stale
+    assert outcome.troubles == []
+    assert bench.memories.of(JOB).keys_checked is None
+    assert bench.names(PODS) == []
+
+
 # --- changing ---------------------------------------------------------------------------------
 
 

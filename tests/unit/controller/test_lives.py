@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mpi_operator.api import conditions
 from mpi_operator.controller.actions import Create
@@ -119,7 +120,9 @@ def test_a_finished_job_never_creates_anything_and_stays_finished(job, life, aft
     made, status = len(world.created), world.job.status
     happen(world, afterlife).rest()
     assert world.created[made:] == []
-    assert world.job.status == status
+    # Which spec was looked at may change; what is said about the job may not.
+    observed = world.job.status.observed_generation
+    assert world.job.status == replace(status, observed_generation=observed)
 
 
 @LIVES

@@ -6,11 +6,15 @@ import pytest
 
 from mpi_operator.controller import pods
 from mpi_operator.controller.pod_troubles import pod_troubles, time_to_tell
+from tests.support.cluster import timestamp
 from tests.support.observations import (
     NOW,
     a_job,
+    a_launcher,
     a_launcher_pod,
     a_worker,
+    complete,
+    failed,
     observed,
     terminated,
     unschedulable,
@@ -110,6 +114,68 @@ def test_roles_and_reasons_are_told_one_by_one():
 def test_who_is_ending_has_nothing_to_complain_about():
     pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
     assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+
+
+# --- a launcher without a pod -----------------------------------------------------------------
+
+
+def podless(started=60, *, lost=None, suspend=False, **status):
+    """A launcher that started so many seconds ago, and has no pod."""
+    since = NOW - timedelta(seconds=started)
+    return observed(
+        JOB,
+        launcher=a_launcher(JOB, suspend=suspend, startTime=timestamp(since), **status),
+        launcher_pod_lost=NOW - timedelta(seconds=lost) if lost is not None else None,
+    )
+
+
+def test_a_launcher_that_gets_no_pod_is_told():
+    [trouble] = pod_troubles(podless(), NOW)
+    assert trouble.reason == "LauncherPodMissing"
+    assert not trouble.is_fatal
+    assert trouble.message == (
+        "Kubernetes has not made a pod of Job pi-launcher yet: see kubectl describe job "
+        "pi-launcher -n lab"
+    )
+
+
+@pytest.mark.parametrize(
+    ("started", "lost", "wait"),
+    [
+        pytest.param(9, None, 1, id="just started"),
+        pytest.param(10, None, None, id="started a while ago"),
+        pytest.param(3600, 0, 10, id="had a pod until now"),
+        pytest.param(3600, 10, None, id="had a pod a while ago"),
+        pytest.param(4, 600, 6, id="resumed since it had a pod"),
+    ],
+)
+def test_it_has_to_last_too(started, lost, wait):
+    seen = podless(started, lost=lost)
+    assert len(list(pod_troubles(seen, NOW))) == (0 if wait else 1)
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(observed(JOB), id="there is no launcher"),
+        pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="nobody has looked at it yet"),
+        pytest.param(podless(suspend=True), id="it is suspended"),
+        pytest.param(podless(**complete()), id="it succeeded"),
+        pytest.param(podless(**failed()), id="it failed"),
+        pytest.param(
+            observed(
+                JOB,
+                launcher=a_launcher(JOB, startTime=timestamp(NOW - timedelta(hours=1))),
+                launcher_pods=(a_launcher_pod(JOB, "Failed"),),
+            ),
+            id="it had one that failed",
+        ),
+    ],
+)
+def test_a_launcher_that_needs_no_pod_misses_none(seen):
+    assert list(pod_troubles(seen, NOW)) == []
+    assert time_to_tell(seen, NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,33 @@ async def test_counts_may_wait_a_moment(after, is_written, wait):
     assert (len(desk.client.asked) == 2) == is_written
 
 
+async def test_a_status_that_is_put_off_is_neither_stored_nor_told():
+    desk = Desk()
+    await desk.publish(CREATED)
+    desk.world.pass_time(0.9)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.1)
+    assert desk.job.status == CREATED
+    assert desk.diary.events == ["MPIJobCreated"]
+
+
+async def test_a_status_is_put_off_from_the_last_write_and_not_for_ever():
+    desk = Desk()
+    await desk.publish(CREATED)
+    written = []
+    for active in range(1, 8):
+        desk.world.pass_time(0.3)
+        if await desk.publish(counting(CREATED, active)) is None:
+            written.append(active)
+    assert written == [4]
+
+
+async def test_another_job_of_the_same_name_does_not_wait_for_the_one_before():
+    desk = Desk()
+    await desk.publish(CREATED)
+    desk.memories.of(replace(desk.job, metadata=replace(desk.job.metadata, uid="another")))
+    assert await desk.publish(counting(CREATED, 1)) is None
+
+
 async def test_what_is_more_than_counts_does_not_wait():
     desk = Desk()
     await desk.publish(CREATED)

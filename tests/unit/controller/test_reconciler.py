@@ -4,9 +4,12 @@ import pytest
 
 from mpi_operator.controller.kinds import MPI_JOBS
 from mpi_operator.kube import errors
-from mpi_operator.kube.resources import PODS, SERVICES, Key
+from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
+from tests.support.cluster import timestamp
+from tests.support.observations import unschedulable
 from tests.support.operators import Operator
 from tests.support.scripted import refused
+from tests.support.worlds import message_of
 
 pytestmark = pytest.mark.looptime
 
@@ -76,6 +79,20 @@ async def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
     operator.client.relent()
     await operator.settle()
     assert operator.diary.events == ["MPIJobCreated"]
+
+
+@pytest.mark.parametrize("what", ["replace status of MPIJob", "create Service"])
+async def test_caches_that_stay_behind_are_waited_for_longer_and_longer(what):
+    operator = Operator()
+    operator.client.refuse(what, refused(409))
+    waits = [(await operator.look())[1] for _ in range(12)]
+    assert waits[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert waits[-1] == pytest.approx(30)
+    operator.client.relent()
+    await operator.settle()
+    operator.client.refuse("replace status of MPIJob", refused(409))
+    operator.world.scale(3)
+    assert (await operator.look())[1] == pytest.approx(0.1)
 
 
 async def test_a_lost_connection_is_told_to_the_queue_after_the_status_is_stored():
@@ -204,6 +221,79 @@ async def test_a_refusal_that_follows_another_one_waits_too():
     second, _ = await operator.look()
     assert "create Service pi" in first
     assert second == []
+
+
+async def test_trouble_that_changes_its_words_is_told_without_anything_else_happening():
+    operator = Operator()
+    await operator.settle()
+    unschedule(operator.world, "0/3 nodes are available")
+    operator.world.pass_time(10)
+    await operator.settle()
+    unschedule(operator.world, "0/4 nodes are available")
+    wait = await operator.settle()
+    assert "0/3 nodes" in message_of(operator.world, "Running")
+    operator.world.pass_time(wait)
+    assert await operator.settle() is None
+    assert "0/4 nodes" in message_of(operator.world, "Running")
+
+
+def unschedule(world, message):
+    status = {"phase": "Pending", "conditions": unschedulable(message)}
+    world.cluster.merge(PODS, Key("lab", "pi-worker-0"), {"status": status})
+
+
+async def test_a_refused_clean_up_is_told_once_and_tried_again():
+    operator = await Operator(policy={"cleanPodPolicy": "All"}).run()
+    operator.client.refuse("delete Pod", refused(403, "pods is forbidden"))
+    operator.world.launcher_completes()
+    await operator.look()
+    for _ in range(3):
+        _, wait = await operator.look()
+        operator.world.pass_time(wait)
+    assert operator.diary.events[-2:] == ["MPIJobSucceeded", "Forbidden"]
+    assert operator.diary.messages[-1].endswith("was not deleted: pods is forbidden")
+    operator.client.relent()
+    await operator.settle()
+    operator.world.kubernetes_acts()
+    assert operator.world.pods == {}
+
+
+async def test_a_launcher_whose_pod_was_lost_has_time_to_get_another():
+    operator = await Operator().run()
+    [pod] = operator.world.launcher_pods
+    operator.world.cluster.remove(PODS, Key("lab", pod["metadata"]["name"]))
+    operator.world.pass_time(3600)
+    _, wait = await operator.look()
+    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+    operator.world.pass_time(wait)
+    await operator.look()
+    assert operator.world.conditions["Running"] == "False LauncherPodMissing"
+
+
+async def test_a_restart_does_not_take_back_that_a_launcher_has_no_pod():
+    operator = Operator()
+    await operator.settle()
+    started = {"active": 0, "startTime": timestamp(operator.world.now)}
+    operator.world.cluster.merge(JOBS, Key("lab", "pi-launcher"), {"status": started})
+    operator.world.pass_time(60)
+    await operator.settle()
+    assert operator.world.conditions["Running"] == "False LauncherPodMissing"
+    operator.restart()
+    asked, _ = await operator.look()
+    assert asked == []
+
+
+async def test_what_was_deleted_is_not_remembered_for_ever():
+    operator = Operator()
+    for _ in range(3):
+        await operator.run()
+        operator.world.suspend()
+        await operator.settle()
+        operator.world.kubernetes_acts()
+        await operator.settle()
+        operator.world.resume()
+        await operator.settle()
+    assert operator.memories.of(operator.world.job).deleted == set()
 
 
 # --- when to look again -----------------------------------------------------------------------

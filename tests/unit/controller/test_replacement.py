@@ -327,3 +327,25 @@ def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():
     job = a_job(1)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(10))], hosts=())
     assert plan.look_again == seconds(20)
+
+
+# --- how much is remembered -------------------------------------------------------------------
+
+LONG_AGO = NOW - timedelta(hours=2)
+
+
+def test_old_trouble_is_forgotten_when_there_is_new_trouble_to_write():
+    job = a_job(3)
+    counts = {0: Count(3, "uid", LONG_AGO), 2: Count(1, "uid", RECENTLY)}
+    seen = observed(job, workers(job, "Running", "Failed", "Running"), counts=counts)
+    assert dict(replacements(seen, NOW).counts) == {
+        1: Count(1, "uid-of-pi-worker-1", NOW),
+        2: Count(1, "uid", RECENTLY),
+    }
+
+
+def test_old_trouble_alone_is_not_worth_a_write():
+    job = a_job(2)
+    counts = {0: Count(3, "uid", LONG_AGO)}
+    plan = plan_for(job, workers(job, "Running", "Running"), hosts=(0, 1), counts=counts)
+    assert plan.actions == ()

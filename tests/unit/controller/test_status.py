@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType, MPIJobStatus
 from mpi_operator.controller.observed import Observed
-from mpi_operator.controller.status import status_of
+from mpi_operator.controller.status import status_of, time_to_reword
 from mpi_operator.controller.trouble import Trouble
 from tests.support.observations import (
     A_WHILE,
@@ -362,6 +362,23 @@ def test_the_same_trouble_in_other_words_is_no_news_for_a_while(age, is_reworded
 
 
 @pytest.mark.parametrize(
+    ("message", "troubles", "is_due"),
+    [
+        pytest.param("before", [QUOTA], True, id="other words"),
+        pytest.param(QUOTA.message, [QUOTA], False, id="the same words"),
+        pytest.param("before", [], False, id="no trouble any more"),
+    ],
+)
+def test_what_is_not_told_yet_is_told_when_it_is_time(message, troubles, is_due):
+    just_now = NOW - timedelta(seconds=1)
+    known = condition("Running", "False", "QuotaExceeded", just_now, message)
+    seen = observed(job_with(CREATED, known))
+    status = status_of(seen, troubles, NOW)
+    wait = time_to_reword(seen, status, troubles, NOW)
+    assert wait == (timedelta(seconds=30) if is_due else None)
+
+
+@pytest.mark.parametrize(
     ("launcher", "has_failed"),
     [
         pytest.param(None, True, id="there is no launcher"),
@@ -528,6 +545,23 @@ def test_when_a_job_completed(launcher, completed):
 
 def test_a_status_says_which_spec_it_is_about():
     assert status_of(Observed(a_job(generation=7)), [], NOW).observed_generation == 7
+
+
+@pytest.mark.parametrize(
+    ("known", "now_told"),
+    [
+        pytest.param(1, 7, id="by us: kept up to date"),
+        pytest.param(None, None, id="by who never says it: nothing is written for that alone"),
+    ],
+)
+def test_a_finished_job_says_which_spec_was_looked_at_last(known, now_told):
+    ended = MPIJobStatus(
+        conditions=(condition("Succeeded"),),
+        completion_time=NOW,
+        observed_generation=known,
+    )
+    job = with_status(a_job(generation=7), ended)
+    assert status_of(Observed(job), [], NOW) == changed(ended, observed_generation=now_told)
 
 
 def test_a_status_selects_the_workers():

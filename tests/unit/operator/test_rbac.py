@@ -92,6 +92,12 @@ def test_a_file_says_why_and_means_the_same():
     assert all(f"# {rule.why}\n" in text for rule in (*manifests.OPERATOR, *manifests.LOCK))
 
 
+def test_people_may_do_what_kubectl_offers_them():
+    verbs = {(resource, verb) for _, resource, verb in allowed(manifests.EDIT)}
+    assert {("mpijobs/scale", verb) for verb in ("get", "update", "patch")} <= verbs
+    assert not {verb for resource, verb in verbs if resource == "mpijobs/status"} - {"get"}
+
+
 def test_users_have_the_roles_that_they_always_had():
     admin, edit, view = manifests.users()
     (selector,) = admin["aggregationRule"]["clusterRoleSelectors"]
