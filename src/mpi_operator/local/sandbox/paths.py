@@ -1,0 +1,30 @@
+"""Paths of a container that are elsewhere on this machine: translated where text mentions them.
+
+Without namespaces a volume cannot be mounted at `/etc/mpi`; it is in the pod's directory. So where
+an argument or a variable mentions `/etc/mpi` or anything below it, it gets the real place.
+"""
+
+import re
+from collections.abc import Sequence
+
+from .protocol import Mount
+
+
+class Translation:
+    """What a container's mounts are really called."""
+
+    def __init__(self, mounts: Sequence[Mount]) -> None:
+        self._places = {
+            target: str(mount.source)
+            for mount in mounts
+            if (target := mount.target.rstrip("/")) and target != str(mount.source)
+        }
+        longest_first = sorted(self._places, key=len, reverse=True)
+        names = "|".join(map(re.escape, longest_first))
+        # A path begins where no other path goes on: in /opt/etc/mpi there is no /etc/mpi.
+        self._pattern = re.compile(rf"(?<![\w.~/-])(?:{names})(?![\w.-])") if names else None
+
+    def __call__(self, text: str) -> str:
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda match: self._places[match[0]], text)

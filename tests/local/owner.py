@@ -1,0 +1,25 @@
+"""A program that owns a run with a pod in it, for tests that kill it."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from mpi_operator.local import runs
+from mpi_operator.local.sandbox.protocol import Kind
+from tests.local.machine import machine
+
+
+async def main(root: Path, kind: Kind) -> None:
+    run = runs.create(root)
+    async with machine(run.directory, root, kind=kind) as pods:
+        # One of its processes has a session of its own, and ignores what it can.
+        script = "trap '' TERM HUP INT; setsid sleep 982 & sleep 982 & sleep 982; wait"
+        await pods.create("p", "sh", "-c", script)
+        await pods.until_phase("p", "Running")
+        await asyncio.sleep(0.2)
+        print(run.directory, flush=True)
+        await asyncio.sleep(600)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), Kind(sys.argv[2])))

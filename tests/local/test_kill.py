@@ -1,0 +1,71 @@
+"""Nothing survives: neither a killed node, nor one that is killed together with its warden."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.local import runs
+from mpi_operator.local.sandbox import census
+from mpi_operator.local.sandbox.protocol import Kind
+from tests.local.conftest import marked
+from tests.local.test_pods import count
+from tests.support.waiting import block_until
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def owner(root, kind):
+    """A process that runs a pod of four processes."""
+    argv = [sys.executable, "-m", "tests.local.owner", str(root), kind.value]
+    env = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"}
+    process = subprocess.Popen(argv, cwd=CHECKOUT, env=env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    assert count("sleep", "982") == 3
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def warden_of(process) -> int:
+    [warden] = [pid for pid, parent in census.parents().items() if parent == process.pid]
+    return warden
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_with_the_node_its_processes_end(owner, root, number):
+    owner.send_signal(number)
+    owner.wait()
+    block_until(lambda: marked(root) == [] and count("sleep", "982") == 0, 5)
+    assert runs.reap(root) != []
+
+
+def test_with_the_warden_its_processes_end(owner, root):
+    os.kill(warden_of(owner), signal.SIGKILL)
+    block_until(lambda: count("sleep", "982") == 0, 5)
+    owner.kill()
+    owner.wait()
+    runs.reap(root)
+
+
+def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
+    processes = marked(root)
+    keepers = [warden_of(owner), *census.descendants(warden_of(owner))]
+    keepers = [pid for pid in keepers if pid in processes and _is_helper(pid)]
+    for pid in (owner.pid, *keepers):
+        os.kill(pid, signal.SIGKILL)
+    owner.wait()
+    if kind is Kind.NAMESPACES:
+        block_until(lambda: count("sleep", "982") == 0, 5)
+    run = runs.create(root)
+    assert count("sleep", "982") == 0
+    run.end()
+
+
+def _is_helper(pid: int) -> bool:
+    return b"warden" in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -1,0 +1,89 @@
+"""What fits on the machine."""
+
+from fractions import Fraction
+
+import pytest
+
+from mpi_operator.kube.resources import Key
+from mpi_operator.local.pods.capacity import (
+    GPU,
+    Ledger,
+    Machine,
+    Share,
+    requested,
+    visible_gpus,
+)
+from mpi_operator.local.pods.fields import amount
+from tests.unit.local_pods.manifests import make_container, make_pod
+
+MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), ("0", "1"))
+
+
+def asking(**requests):
+    return make_container(resources={"requests": requests})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("500m", Fraction(1, 2)), ("2Gi", 2**31), ("1e3", 1000), (2, 2), ("1.5", Fraction(3, 2))],
+)
+def test_amounts(text, value):
+    assert amount(text) == value
+
+
+def test_nonsense_is_no_amount():
+    with pytest.raises(ValueError, match="'lots' is no quantity"):
+        amount("lots")
+
+
+def test_containers_are_summed_and_init_containers_are_not():
+    pod = make_pod(
+        containers=[asking(cpu="1"), asking(cpu="500m")],
+        initContainers=[asking(cpu="1", memory="1Gi")],
+    )
+    assert requested(pod) == {"cpu": Fraction(3, 2), "memory": 2**30}
+
+
+def test_limits_are_requests_where_there_are_none():
+    pod = make_pod(containers=[make_container(resources={"limits": {GPU: 1}})])
+    assert requested(pod) == {GPU: 1}
+
+
+def test_what_is_taken_is_not_there():
+    ledger = Ledger(MACHINE)
+    assert isinstance(ledger.take(Key("a", "1"), {"cpu": Fraction(3)}), Share)
+    refused = ledger.take(Key("a", "2"), {"cpu": Fraction(2)})
+    assert refused == (
+        "0/1 nodes are available: Insufficient cpu: the pod asks for 2,"
+        " and this machine has 4 CPUs, of which 3 are taken"
+    )
+    ledger.give_back(Key("a", "1"))
+    assert isinstance(ledger.take(Key("a", "2"), {"cpu": Fraction(2)}), Share)
+
+
+def test_oversubscription_is_for_cpus_and_memory():
+    ledger = Ledger(MACHINE, oversubscribe=True)
+    assert isinstance(ledger.take(Key("a", "1"), {"cpu": Fraction(99)}), Share)
+    assert isinstance(ledger.take(Key("a", "2"), {GPU: Fraction(3)}), str)
+
+
+def test_gpus_are_dealt():
+    ledger = Ledger(MACHINE)
+    shares = [ledger.take(Key("a", name), {GPU: Fraction(1)}) for name in "12"]
+    assert [share.gpus for share in shares if isinstance(share, Share)] == [("0",), ("1",)]
+    assert "Insufficient nvidia.com/gpu" in str(ledger.take(Key("a", "3"), {GPU: Fraction(1)}))
+
+
+@pytest.mark.parametrize(
+    ("environment", "gpus"),
+    [
+        ({}, ("0", "2", "10")),
+        ({"CUDA_VISIBLE_DEVICES": "1,GPU-abc"}, ("1", "GPU-abc")),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ()),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, ()),
+    ],
+)
+def test_which_gpus_there_are(environment, gpus, tmp_path):
+    for name in ("nvidia0", "nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert visible_gpus(environment, tmp_path) == gpus

@@ -1,0 +1,136 @@
+"""Variables and command lines, as Kubernetes expands them."""
+
+from base64 import b64encode
+
+import pytest
+
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
+from mpi_operator.local.pods.configuration import Missing
+from mpi_operator.local.pods.environment import (
+    Surroundings,
+    command_line,
+    declared,
+    expanded,
+    machine_environment,
+)
+from mpi_operator.local.pods.fields import UnknownField
+from tests.unit.local_pods.manifests import make_container, make_pod
+
+OBJECTS = {
+    (CONFIG_MAPS, "settings"): {"data": {"COLOUR": "red", "SIZE": "9"}},
+    (SECRETS, "keys"): {"data": {"token": b64encode(b"s3cret").decode()}},
+}
+
+
+async def lookup(resource, name):
+    return OBJECTS.get((resource, name))
+
+
+async def variables(env=(), env_from=(), **container):
+    pod = make_pod()
+    pod["metadata"] |= {"labels": {"app": "pi"}, "annotations": {"note": "hi"}}
+    pod["spec"]["nodeName"] = "laptop"
+    pod["status"] = {"podIP": "127.77.0.1"}
+    spec = make_container(env=list(env), envFrom=list(env_from), **container)
+    return await declared(spec, Surroundings(pod, lookup, {"cpu": "8", "memory": "1000"}))
+
+
+def from_source(**source):
+    return [{"name": "X", "valueFrom": source}]
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("$(A)", "1"),
+        ("a$(A)b$(B)", "a1b2"),
+        pytest.param("$(C)", "$(C)", id="what is not known stays"),
+        pytest.param("$$(A)", "$(A)", id="escaped"),
+        pytest.param("$$$(A)", "$1", id="escaped and not"),
+        pytest.param("$A ${A} $", "$A ${A} $", id="what a shell would expand stays"),
+    ],
+)
+def test_expansion(text, result):
+    assert expanded(text, {"A": "1", "B": "2"}) == result
+
+
+async def test_a_variable_may_use_earlier_ones():
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}]
+    assert await variables(env) == {"A": "1", "B": "12"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.name", "p"),
+        ("metadata.namespace", "default"),
+        ("metadata.uid", "uid-of-p"),
+        ("metadata.labels['app']", "pi"),
+        ("metadata.annotations['note']", "hi"),
+        ("metadata.labels['none']", ""),
+        ("spec.nodeName", "laptop"),
+        ("status.podIP", "127.77.0.1"),
+    ],
+)
+async def test_fields_of_the_pod(path, value):
+    assert await variables(from_source(fieldRef={"fieldPath": path})) == {"X": value}
+
+
+async def test_an_unknown_field_is_named():
+    with pytest.raises(UnknownField, match=r"spec\.surprise"):
+        await variables(from_source(fieldRef={"fieldPath": "spec.surprise"}))
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ({"resource": "limits.cpu"}, "2"),
+        ({"resource": "requests.cpu"}, "2"),
+        ({"resource": "requests.memory", "divisor": "1Mi"}, "512"),
+        pytest.param({"resource": "limits.memory"}, "1000", id="no limit but the machine's"),
+    ],
+)
+async def test_resources(reference, value):
+    resources = {"limits": {"cpu": "1500m"}, "requests": {"memory": "512Mi"}}
+    env = from_source(resourceFieldRef=reference)
+    assert await variables(env, resources=resources) == {"X": value}
+
+
+async def test_keys_of_objects():
+    env = [
+        {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "COLOUR"}}},
+        {"name": "S", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
+    ]
+    assert await variables(env) == {"C": "red", "S": "s3cret"}
+
+
+async def test_whole_objects():
+    source = [{"configMapRef": {"name": "settings"}, "prefix": "MY_"}]
+    assert await variables(env_from=source) == {"MY_COLOUR": "red", "MY_SIZE": "9"}
+
+
+@pytest.mark.parametrize("optional", [True, False])
+async def test_what_is_missing(optional):
+    reference = {"name": "settings", "key": "none", "optional": optional}
+    env = from_source(configMapKeyRef=reference)
+    if optional:
+        assert await variables(env) == {}
+    else:
+        with pytest.raises(Missing, match="ConfigMap 'settings' has no key 'none'"):
+            await variables(env)
+
+
+def test_a_command_line_is_expanded():
+    container = make_container(command=["mpirun", "-n", "$(N)"], args=["./a", "$$(N)"])
+    assert command_line(container, {"N": "4"}) == ["mpirun", "-n", "4", "./a", "$(N)"]
+
+
+def test_what_belongs_to_another_job_is_not_taken_over():
+    mine = {
+        "PATH": "/bin",
+        "LANG": "C",
+        "OMPI_COMM_WORLD_RANK": "1",
+        "PMI_RANK": "0",
+        "TMPDIR": "/x",
+    }
+    assert machine_environment(mine) == {"PATH": "/bin", "LANG": "C"}

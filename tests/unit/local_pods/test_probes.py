@@ -1,0 +1,63 @@
+"""Whether a container is ready."""
+
+import asyncio
+
+import pytest
+
+from mpi_operator.local.pods import probes
+from tests.unit.local_pods.manifests import make_container
+
+
+async def no_command(argv):
+    raise AssertionError(argv)
+
+
+async def ask(probe, container=None, execute=no_command):
+    return await probes.ask(probe, container or make_container(), "127.0.0.1", execute)
+
+
+@pytest.mark.parametrize(("code", "ready"), [(0, True), (1, False)])
+async def test_by_a_command(code, ready):
+    async def execute(argv):
+        assert argv == ["check"]
+        return code
+
+    assert await ask({"exec": {"command": ["check"]}}, execute=execute) == ready
+
+
+async def test_by_a_port_that_has_a_name():
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    container = make_container(ports=[{"name": "web", "containerPort": port}])
+    assert await ask({"tcpSocket": {"port": "web"}}, container)
+    server.close()
+    await server.wait_closed()
+    assert not await ask({"tcpSocket": {"port": port}})
+
+
+@pytest.mark.parametrize(("code", "ready"), [(200, True), (302, True), (503, False)])
+async def test_by_a_page(code, ready):
+    async def serve(reader, writer):
+        line = await reader.readline()
+        assert line == b"GET /healthz HTTP/1.0\r\n"
+        writer.write(f"HTTP/1.1 {code} Whatever\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert await ask({"httpGet": {"port": port, "path": "/healthz"}}) == ready
+    server.close()
+
+
+async def test_one_that_takes_too_long_is_no():
+    async def execute(argv):
+        await asyncio.sleep(60)
+
+    assert not await ask({"exec": {"command": ["x"]}, "timeoutSeconds": 0.05}, execute=execute)
+
+
+def test_minds_are_changed_by_several_answers():
+    verdicts = probes.Verdicts(success_threshold=2, failure_threshold=3)
+    heard = [verdicts.hear(good) for good in (True, False, True, True, False, False, True)]
+    assert heard == [False, False, False, True, True, True, True]
+    assert [verdicts.hear(False) for _ in range(3)] == [True, True, False]

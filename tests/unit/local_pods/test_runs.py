@@ -1,0 +1,94 @@
+"""Runs: what a dead owner left is cleaned up, and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mpi_operator.local import runs
+from mpi_operator.local.pods.mountpoints import MountPoints
+from mpi_operator.local.sandbox.host import RUN_VARIABLE
+from tests.support.waiting import block_until
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from mpi_operator.local import runs
+print(runs.create(Path(sys.argv[1])).directory, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def owner(tmp_path):
+    """Another process that owns a run, and the directory of it."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], env=env, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    yield process, process.stdout.readline().strip()
+    process.kill()
+    process.communicate()
+
+
+def test_a_run_is_removed_at_its_end(tmp_path):
+    run = runs.create(tmp_path)
+    (run.directory / "x").write_text("y")
+    run.end()
+    run.end()
+    assert [entry.name for entry in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_living_owner_is_left_alone(tmp_path, owner):
+    _, directory = owner
+    assert runs.reap(tmp_path) == []
+    assert os.path.isdir(directory)
+
+
+def test_what_a_dead_owner_left_is_cleaned_up(tmp_path, owner):
+    process, directory = owner
+    left = subprocess.Popen(["sleep", "60"], env={RUN_VARIABLE: directory}, start_new_session=True)
+    other = subprocess.Popen(["sleep", "60"], env={RUN_VARIABLE: f"{directory}-x"})
+    os.makedirs(f"{directory}/pods/1/locked")
+    os.chmod(f"{directory}/pods/1/locked", 0)
+    process.kill()
+    process.wait()
+    try:
+        run = runs.create(tmp_path)
+        assert left.wait(5) == -signal.SIGKILL
+        assert other.poll() is None
+        assert not os.path.exists(directory)
+        run.end()
+    finally:
+        other.kill()
+        other.wait()
+        left.wait()
+
+
+def test_directories_without_a_lock_are_not_ours(tmp_path):
+    (tmp_path / "holiday").mkdir()
+    (tmp_path / "holiday" / "photo").touch()
+    assert runs.reap(tmp_path) == []
+    assert (tmp_path / "holiday" / "photo").exists()
+
+
+def test_places_to_mount_at_are_taken_away_again(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    run = runs.create(tmp_path / "runs")
+    MountPoints(run.directory, [home]).make([f"{home}/.ssh/deep", str(tmp_path / "elsewhere")])
+    assert (home / ".ssh/deep").is_dir()
+    assert not (tmp_path / "elsewhere").exists()
+    run.end()
+    assert list(home.iterdir()) == []
+
+
+def test_a_place_that_somebody_uses_stays(tmp_path):
+    run = runs.create(tmp_path / "runs")
+    MountPoints(run.directory, [tmp_path]).make([f"{tmp_path}/data"])
+    (tmp_path / "data" / "mine").touch()
+    run.end()
+    block_until(lambda: (tmp_path / "data" / "mine").exists(), 1)

@@ -1,0 +1,62 @@
+"""What stands in for programs that a machine without root does not have."""
+
+import pytest
+
+from mpi_operator.local.pods.one_daemon import hosts_by_rank, local_hostfile
+from mpi_operator.local.pods.outfit import Tools, gpu_environment, outfitted
+from mpi_operator.local.pods.sshd import is_sshd, without_sshd
+
+HOSTFILE = "# hosts\nw-0.pi slots=2\nw-1.pi\n\nw-2.pi slots=1 max-slots=4\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["/usr/sbin/sshd", "-De"], True),
+        (["sshd", "-D", "-p", "2222"], True),
+        (["python", "sshd"], False),
+        ([], False),
+    ],
+)
+def test_an_sshd_is_recognised(argv, expected):
+    assert is_sshd(argv) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("/usr/sbin/sshd -De", "WAIT -De"),
+        ("mkdir -p /run/sshd && exec /usr/sbin/sshd -De", "mkdir -p /run/sshd && exec WAIT -De"),
+        ("cp /etc/ssh/sshd_config .; sshd -D", "cp /etc/ssh/sshd_config .; WAIT -D"),
+        ("python train.py", "python train.py"),
+    ],
+)
+def test_scripts_call_the_stand_in(script, expected):
+    assert without_sshd(["/bin/bash", "-c", script], "WAIT") == ["/bin/bash", "-c", expected]
+
+
+def test_ranks_fill_hosts_in_order():
+    assert hosts_by_rank(HOSTFILE) == ["w-0.pi", "w-0.pi", "w-1.pi", "w-2.pi"]
+    assert local_hostfile(HOSTFILE) == "localhost slots=4\n"
+
+
+def test_tools_come_before_the_machine(tmp_path):
+    tools = Tools([tmp_path], {"LD_LIBRARY_PATH": "/mpi/lib"})
+    env = outfitted({"PATH": "/bin", "LD_LIBRARY_PATH": "/own"}, {"A": "1"}, tools, {})
+    assert env["PATH"] == f"/.pod/bin:{tmp_path}:/bin"
+    assert env["LD_LIBRARY_PATH"] == "/mpi/lib:/own"
+    assert env["A"] == "1"
+
+
+def test_what_a_container_declares_wins_but_for_what_it_could_not_work_without():
+    own = {"LANG": "de", "HYDRA_LAUNCHER": "rsh", "TMPDIR": "/mine"}
+    env = outfitted({"LANG": "en", "PATH": "/bin"}, own, Tools(), {})
+    assert (env["LANG"], env["TMPDIR"]) == ("de", "/mine")
+    assert env["HYDRA_LAUNCHER"] == "ssh"
+
+
+def test_gpus_are_named_for_cuda_and_for_containers():
+    assert gpu_environment(["0", "2"]) == {
+        "CUDA_VISIBLE_DEVICES": "0,2",
+        "NVIDIA_VISIBLE_DEVICES": "0,2",
+    }
