@@ -1,0 +1,106 @@
+"""The controller on the local cluster: jobs on this machine, and nothing else needed.
+
+    async with machine(run.directory, working_directory=Path(".")) as cluster:
+        await cluster.create(MPI_JOBS, job)
+
+The same controller as on Kubernetes, so a job has the same life here: retries, suspension, scaling,
+replaced workers, clean-up. Only who runs the pods is another one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from mpi_operator.api.complaints import InvalidJob
+from mpi_operator.api.reading import read_job
+from mpi_operator.build.settings import Settings
+from mpi_operator.build.ssh_secret import KeyPair
+from mpi_operator.controller.controller import Controller
+from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.kube import errors
+from mpi_operator.kube.resources import Manifest
+from mpi_operator.local import mpi
+from mpi_operator.local.cluster import LocalCluster
+from mpi_operator.local.job_controller import JobController
+from mpi_operator.local.job_decisions import Pace
+from mpi_operator.local.kinds import Kind, Scale
+from mpi_operator.local.node import Node
+from mpi_operator.local.server import serving
+
+__all__ = ["MPI_JOBS", "machine"]
+
+# A person waits: a launcher that fails is tried again after a second, not after ten.
+_PACE = Pace(first=timedelta(seconds=1), longest=timedelta(minutes=1))
+_REPLICAS = ".spec.mpiReplicaSpecs.Worker.replicas"
+_SCALE = Scale(_REPLICAS, ".status.replicaStatuses.Worker.active", ".status.selector")
+
+
+@asynccontextmanager
+async def machine(
+    directory: Path,
+    *,
+    working_directory: Path,
+    implementation: mpi.Installation | None = None,
+    oversubscribe: bool = False,
+) -> AsyncIterator[LocalCluster]:
+    """A cluster on this machine. When the block ends, nothing of it runs any more.
+
+    Other shells of this user reach it through the directory (`local.remote`).
+    """
+    cluster = LocalCluster([Kind(MPI_JOBS, has_status=True, scale=_SCALE, admit=_admitted)])
+    tools = implementation.tools if implementation else None
+    node = Node(
+        cluster,
+        directory=directory,
+        working_directory=working_directory,
+        oversubscribe=oversubscribe,
+        **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
+    )
+    cluster.logs = node.log
+    # The agent of the node is the transport, so nobody needs keys.
+    controller = Controller(cluster, cluster, Settings(), make_keys=lambda: KeyPair("", ""))
+    parts = [node.run(), JobController(cluster, pace=_PACE).run(), _controlled(controller)]
+    # Ends last: whoever follows a log from another shell hears its last lines.
+    async with serving(cluster, directory), _running(parts):
+        await node.started()
+        yield cluster
+
+
+async def _controlled(controller: Controller) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.follow())
+        await controller.synced()
+        await controller.lead()
+
+
+@asynccontextmanager
+async def _running(parts: list[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Parts that run beside the block and end with it; one that fails ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(part) for part in parts]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+def _admitted(manifest: Manifest) -> Manifest:
+    """A job as an API server would store it: with the default that scaling needs, or Invalid."""
+    try:
+        job = read_job(manifest)
+    except InvalidJob as invalid:
+        causes = tuple(
+            errors.Cause(message=each.message, field=each.path.text) for each in invalid.complaints
+        )
+        details = errors.Details(name=manifest["metadata"].get("name", ""), causes=causes)
+        raise errors.Invalid(errors.Status(str(invalid), "Invalid", 422, details)) from invalid
+    if job.spec.worker is None:
+        return manifest
+    roles = manifest["spec"]["mpiReplicaSpecs"]
+    worker = {**roles["Worker"], "replicas": job.spec.worker.replicas}
+    spec = {**manifest["spec"], "mpiReplicaSpecs": {**roles, "Worker": worker}}
+    return {**manifest, "spec": spec}

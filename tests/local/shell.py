@@ -1,0 +1,52 @@
+"""A person at a shell who types `mpijob`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.local.environments import Environment
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "pi" / "pi.yaml"
+
+
+class Shell:
+    """Runs `mpijob` with one MPI, in a state directory of its own."""
+
+    def __init__(self, home: Path, mpi: Environment) -> None:
+        self.runs = home / "mpi-operator" / "local"
+        self._environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(home),
+            "PATH": f"{mpi.directory / 'bin'}:{os.environ['PATH']}",
+        }
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        program = "import sys; from mpi_operator.cli import main; main()"
+        return subprocess.Popen(
+            [sys.executable, "-c", program, *arguments],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+
+def job(tmp_path: Path, command: list[str], **spec: object) -> str:
+    """The file of a job whose launcher runs a command."""
+    manifest = yaml.safe_load(EXAMPLE.read_text())
+    roles = manifest["spec"]["mpiReplicaSpecs"]
+    roles["Launcher"]["template"]["spec"]["containers"][0]["command"] = command
+    manifest["spec"] |= spec
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    return str(path)

@@ -1,0 +1,231 @@
+"""The verbs for jobs that run already, as people type them: from another shell."""
+
+import json
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mpi_operator.kube.resources import Manifest
+from tests.local.conftest import marked
+from tests.local.environments import environment
+from tests.local.shell import Shell, job
+from tests.support.waiting import block_until
+
+VERBS = ["list", "get", "describe", "logs", "scale", "suspend", "resume", "delete"]
+HEAVY = ("aiohttp", "cryptography", "prometheus_client", "mpi_operator.controller")
+LAUNCHER = ["sh", "-c", "echo ready; exec sleep 600"]
+
+
+@contextmanager
+def somebody(home: Path) -> Iterator[Shell]:
+    """A shell with a state directory of its own, in which nothing is left."""
+    made = Shell(home, environment("OpenMPI"))
+    yield made
+    block_until(lambda: marked(made.runs) == [], 5)
+    assert not made.runs.exists() or [entry.name for entry in made.runs.iterdir()] == [".lock"]
+
+
+@contextmanager
+def started(shell: Shell, directory: Path) -> Iterator["subprocess.Popen[str]"]:
+    """An `mpijob run` whose launcher runs, for as long as the block lasts at most."""
+    process = shell.start("run", job(directory, LAUNCHER))
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "launcher | ready\n"
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    with somebody(tmp_path / "state") as made:
+        yield made
+
+
+@pytest.fixture
+def run(shell, tmp_path):
+    """The process of a job called pi."""
+    with started(shell, tmp_path) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    """A shell beside a job that nobody changes."""
+    place = tmp_path_factory.mktemp("reading")
+    with somebody(place / "state") as made, started(made, place):
+        block_until(lambda: running_workers(made) == 2)
+        yield made
+
+
+def known(shell: Shell) -> Manifest:
+    """The job pi."""
+    code, out, err = shell.run("get", "pi", "-o", "json")
+    assert code == 0, err
+    found: Manifest = json.loads(out)
+    return found
+
+
+def running_workers(shell: Shell) -> int:
+    statuses = known(shell).get("status", {}).get("replicaStatuses", {})
+    return int(statuses.get("Worker", {}).get("active", 0))
+
+
+def is_true(shell: Shell, condition: str) -> bool:
+    conditions = known(shell)["status"]["conditions"]
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+
+
+# --- reading
+
+
+@pytest.mark.parametrize("words", [("list",), ("get", "pi")], ids=" ".join)
+def test_a_job_is_seen_from_another_shell(reader, words):
+    code, out, err = reader.run(*words)
+    assert (code, err) == (0, "")
+    assert re.fullmatch(
+        r"NAME +RUN +STATE +WORKERS +AGE\npi +\d+-\w+ +Running +2/2 +\d+ s\n", out
+    ), out
+
+
+def test_programs_get_whole_objects(reader):
+    _, listed, _ = reader.run("list", "-o", "yaml")
+    assert yaml.safe_load(listed)["items"][0]["metadata"]["name"] == "pi"
+    assert known(reader)["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+
+
+def test_a_description_is_in_plain_words(reader):
+    code, out, _ = reader.run("describe", "pi")
+    assert code == 0
+    assert out.startswith("pi: MPIJob default/pi is running.\n")
+    for words in ("conditions", "Running  yes", "pods", "pi-worker-1 ", "events", "MPIJobCreated"):
+        assert words in out
+
+
+def test_a_log_is_what_was_printed(reader):
+    assert reader.run("logs", "pi") == (0, "ready\n", "")
+    assert reader.run("logs", "pi", "--worker", "1") == (0, "", "")
+
+
+def test_a_worker_that_is_not_there_is_told(reader):
+    code, _, err = reader.run("logs", "pi", "--worker", "2")
+    assert (code, err) == (1, "mpijob: pi has 2 workers, numbered 0 to 1\n")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "list"])
+def test_a_name_that_nobody_has_is_told_with_what_there_is(reader, verb):
+    options = ("--workers", "1") if verb == "scale" else ()
+    code, out, err = reader.run(verb, "po", *options)
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"mpijob: there is no job po; there is pi \(run \d+-\w+\)\n", err)
+
+
+def test_a_size_that_cannot_be_is_refused(reader):
+    code, _, err = reader.run("scale", "pi", "--workers", "0")
+    assert code == 1
+    assert "[Worker].replicas: must be at least 1" in err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example(shell, verb):
+    code, out, _ = shell.run(verb, "--help")
+    assert code == 0
+    assert f"mpijob {verb}" in out
+
+
+def test_no_job_at_all_is_no_error(shell):
+    assert shell.run("list") == (0, "", "no job of yours runs on this machine\n")
+    code, _, err = shell.run("get", "pi")
+    assert (code, err) == (
+        1,
+        "mpijob: there is no job pi; no job of yours runs on this machine\n",
+    )
+
+
+# --- changing
+
+
+def test_a_job_is_scaled(shell, run):
+    assert shell.run("scale", "pi", "--workers", "3") == (
+        0,
+        "pi shall have 3 workers; it had 2\n",
+        "",
+    )
+    block_until(lambda: running_workers(shell) == 3, 10)
+
+
+def test_a_job_is_suspended_and_resumed(shell, run):
+    assert shell.run("suspend", "pi")[:2] == (0, "pi is suspended\n")
+    assert shell.run("suspend", "pi")[:2] == (0, "pi was suspended already\n")
+    block_until(lambda: is_true(shell, "Suspended"), 10)
+    following = shell.start("logs", "pi", "--follow")
+    assert shell.run("resume", "pi")[:2] == (0, "pi is resumed\n")
+    assert shell.run("resume", "pi")[:2] == (0, "pi was not suspended\n")
+    assert following.stdout.readline() == "ready\n"
+    following.terminate()
+    following.communicate(timeout=10)
+
+
+def test_a_deleted_job_ends_its_run_and_those_who_follow_it(shell, run):
+    following = shell.start("logs", "pi", "-f")
+    assert following.stdout.readline() == "ready\n"
+    assert shell.run("delete", "pi") == (0, "pi was deleted\n", "")
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 1
+    assert re.search(r"^pi was deleted \(", err.splitlines()[-1])
+    assert following.communicate(timeout=10) == ("", "")
+    assert following.returncode == 0
+
+
+def test_of_two_jobs_with_one_name_the_run_says_which(shell, run, tmp_path):
+    with started(shell, tmp_path) as other:
+        code, _, err = shell.run("delete", "pi")
+        assert code == 1
+        assert err.startswith("mpijob: 2 jobs are called pi; say which with --run, one of: ")
+        ids = re.findall(r"\d+-\w+", err)
+        assert {each.split("-")[0] for each in ids} == {str(run.pid), str(other.pid)}
+        [mine] = [each for each in ids if each.startswith(f"{other.pid}-")]
+        shell.run("delete", "pi", "--run", mine)
+        other.wait(20)
+        assert run.poll() is None
+        assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
+
+
+def test_a_killed_run_is_not_listed_and_the_next_start_removes_it(shell, run, tmp_path):
+    run.kill()
+    run.wait(10)
+    assert shell.run("list")[1] == ""
+    with started(shell, tmp_path):
+        assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
+
+
+def test_a_state_directory_may_be_deep(tmp_path):
+    home = tmp_path.joinpath(*["a-rather-long-name"] * 6)
+    with somebody(home) as shell, started(shell, tmp_path):
+        assert shell.run("logs", "pi") == (0, "ready\n", "")
+
+
+def test_nobody_else_can_talk_to_a_run(reader):
+    [run] = [entry for entry in reader.runs.iterdir() if entry.is_dir()]
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (reader.runs, run, run / "socket")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_nothing_heavy_is_loaded():
+    verbs = ", ".join(f"mpi_operator.cli.{verb}" for verb in VERBS)
+    program = f"import sys, {verbs}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,166 @@
+"""A cluster behind a socket keeps the promises of every client."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from mpi_operator.kube import errors
+from mpi_operator.kube.resources import CONFIG_MAPS, Resource
+from mpi_operator.local import address, requests
+from mpi_operator.local.cluster import LocalCluster
+from mpi_operator.local.kinds import Kind, Scale
+from mpi_operator.local.remote import RemoteCluster
+from mpi_operator.local.server import serving
+from tests.contract.client import ClientContract, Talker, config_map
+from tests.support.waiting import until
+from tests.support.widgets import WIDGETS
+from tests.unit.local.talking import talker
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    scale = Scale(".spec.replicas", ".status.replicas")
+    return LocalCluster([Kind(WIDGETS, has_status=True, scale=scale)])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    directory = tmp_path / "run"
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+@pytest.fixture
+async def client(cluster: LocalCluster, run: Path) -> AsyncIterator[RemoteCluster]:
+    async with serving(cluster, run):
+        yield RemoteCluster(run)
+
+
+class TestRemoteCluster(ClientContract):
+    @pytest.fixture
+    def namespace(self) -> str:
+        return "here"
+
+    @pytest.fixture
+    def widgets(self) -> Resource:
+        return WIDGETS
+
+    @pytest.fixture
+    def talker(self, cluster: LocalCluster) -> Talker:
+        return talker(cluster)
+
+    async def test_a_line_of_a_log_may_be_any_bytes(self, client, namespace, talker):
+        name = await talker(namespace, b"\xff\x00 no text")
+        assert [line async for line in client.log(name, namespace)] == [b"\xff\x00 no text"]
+
+
+async def refusal(run: Path, line: bytes) -> errors.Status:
+    """How the server says no to some bytes."""
+    reader, writer = await asyncio.open_unix_connection(run / requests.SOCKET)
+    writer.write(line)
+    answer = requests.decode_answer(await reader.readline())
+    writer.close()
+    assert answer.end is not UNSET
+    return answer.end
+
+
+def listeners() -> int:
+    """How many callers are being answered."""
+    return len([task for task in asyncio.all_tasks() if "_tell" in repr(task.get_coro())])
+
+
+async def test_only_the_owner_can_knock(client, run):
+    assert stat.S_IMODE((run / requests.SOCKET).stat().st_mode) == 0o600
+
+
+async def test_nothing_is_left_of_the_socket(cluster, run):
+    async with serving(cluster, run):
+        assert (run / requests.SOCKET).is_socket()
+    assert list(run.iterdir()) == []
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False], ids=["descriptor", "link"])
+async def test_a_long_path_is_no_obstacle(cluster, run, monkeypatch, has_descriptors):
+    if not has_descriptors:
+        monkeypatch.setattr(address, "_DESCRIPTORS", Path("/nowhere"))
+    directory = run.joinpath(*["a-long-name" * 4] * 5)
+    directory.mkdir(parents=True)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    async with serving(cluster, directory):
+        await RemoteCluster(directory).create(CONFIG_MAPS, config_map("a", "here"))
+    await until(lambda: len(os.listdir("/proc/self/fd")) == descriptors)
+    assert list(directory.iterdir()) == []
+
+
+async def test_a_run_that_is_not_there_is_told(run):
+    with pytest.raises(errors.NotSent, match="run run does not answer"):
+        await RemoteCluster(run).list(CONFIG_MAPS)
+
+
+async def test_the_socket_of_a_dead_run_is_nobody(run):
+    server = await asyncio.start_unix_server(lambda *_: None, run / requests.SOCKET)
+    server.close()
+    with pytest.raises(errors.NotSent):
+        await RemoteCluster(run).list(CONFIG_MAPS)
+
+
+async def test_a_watcher_that_goes_away_is_forgotten(client):
+    events = client.watch(CONFIG_MAPS, "here", initial_events=True)
+    await anext(events)
+    assert listeners() == 1
+    await events.aclose()
+    await until(lambda: listeners() == 0, 5)
+
+
+async def test_a_run_that_ends_ends_those_who_watch(cluster, run):
+    async with serving(cluster, run):
+        events = RemoteCluster(run).watch(CONFIG_MAPS, "here", initial_events=True)
+        await anext(events)
+    with pytest.raises(errors.ConnectionLost, match="has ended"):
+        await anext(events)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello\n",
+        b"{}\n",
+        b'{"verb": "__init__"}\n',
+        b'{"verb": "get", "resource": 7, "name": "a"}\n',
+        b'{"verb": "get", "resource": ' + b"[" * 100_000 + b"\n",
+        b"\xff\n",
+    ],
+    ids=["text", "no verb", "no such verb", "wrong type", "deep", "no text"],
+)
+async def test_nonsense_is_refused_and_the_next_is_answered(client, run, line):
+    assert (await refusal(run, line)).reason == "BadRequest"
+    await client.create(CONFIG_MAPS, config_map("a", "here"))
+
+
+async def test_a_mistake_of_the_caller_is_a_bad_request(client, run):
+    nameless = requests.Get(resource=CONFIG_MAPS, name="..", namespace="here")
+    assert (await refusal(run, requests.encode(nameless) + b"\n")).reason == "BadRequest"
+
+
+async def test_a_request_that_is_too_long_is_refused(client):
+    text = "x" * requests.LONGEST_REQUEST
+    with pytest.raises((errors.TooLarge, errors.ConnectionLost)):
+        await client.create(CONFIG_MAPS, config_map("a", "here") | {"data": {"long": text}})
+
+
+async def test_somebody_who_only_knocks_disturbs_nobody(client, run):
+    _, writer = await asyncio.open_unix_connection(run / requests.SOCKET)
+    writer.close()
+    await client.create(CONFIG_MAPS, config_map("a", "here"))
+
+
+async def test_a_mistake_of_ours_is_an_internal_error(client, cluster, caplog):
+    cluster.list = cluster.pages = None  # nothing that anybody would have thought of
+    with pytest.raises(errors.ServerError, match="not callable"):
+        await client.list(CONFIG_MAPS)
+    assert "a request of another shell failed" in caplog.text
