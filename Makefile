@@ -65,6 +65,10 @@ bench: setup binaries ## the benchmarks, against rivals in the same run (minutes
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks.kube
 
+.PHONY: bench-local
+bench-local: setup ## what mpijob run costs beside bare mpirun (a minute)
+	$(BIN)/python -m benchmarks.local
+
 .PHONY: soak
 soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
 	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done

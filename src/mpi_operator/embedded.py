@@ -28,9 +28,10 @@ from mpi_operator.local.job_controller import JobController
 from mpi_operator.local.job_decisions import Pace
 from mpi_operator.local.kinds import Kind, Scale
 from mpi_operator.local.node import Node
+from mpi_operator.local.sandbox.protocol import Kind as SandboxKind
 from mpi_operator.local.server import serving
 
-__all__ = ["MPI_JOBS", "machine"]
+__all__ = ["MPI_JOBS", "machine", "uncontrolled_machine"]
 
 # A person waits: a launcher that fails is tried again after a second, not after ten.
 _PACE = Pace(first=timedelta(seconds=1), longest=timedelta(minutes=1))
@@ -45,11 +46,37 @@ async def machine(
     working_directory: Path,
     implementation: mpi.Installation | None = None,
     oversubscribe: bool = False,
+    kind: SandboxKind | None = None,
 ) -> AsyncIterator[LocalCluster]:
     """A cluster on this machine. When the block ends, nothing of it runs any more.
 
-    Other shells of this user reach it through the directory (`local.remote`).
+    Other shells of this user reach it through the directory (`local.remote`). The kind of sandbox
+    is the best that this machine can have, unless one is asked for.
     """
+    bare = uncontrolled_machine(
+        directory,
+        working_directory=working_directory,
+        implementation=implementation,
+        oversubscribe=oversubscribe,
+        kind=kind,
+    )
+    async with bare as cluster:
+        # The agent of the node is the transport, so nobody needs keys.
+        controller = Controller(cluster, cluster, Settings(), make_keys=lambda: KeyPair("", ""))
+        async with _running([_controlled(controller)]):
+            yield cluster
+
+
+@asynccontextmanager
+async def uncontrolled_machine(
+    directory: Path,
+    *,
+    working_directory: Path,
+    implementation: mpi.Installation | None = None,
+    oversubscribe: bool = False,
+    kind: SandboxKind | None = None,
+) -> AsyncIterator[LocalCluster]:
+    """The same without the controller: pods and Jobs run, MPI jobs are only stored."""
     cluster = LocalCluster([Kind(MPI_JOBS, has_status=True, scale=_SCALE, admit=_admitted)])
     tools = implementation.tools if implementation else None
     node = Node(
@@ -57,12 +84,11 @@ async def machine(
         directory=directory,
         working_directory=working_directory,
         oversubscribe=oversubscribe,
+        kind=kind,
         **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
     cluster.logs = node.log
-    # The agent of the node is the transport, so nobody needs keys.
-    controller = Controller(cluster, cluster, Settings(), make_keys=lambda: KeyPair("", ""))
-    parts = [node.run(), JobController(cluster, pace=_PACE).run(), _controlled(controller)]
+    parts = [node.run(), JobController(cluster, pace=_PACE).run()]
     # Ends last: whoever follows a log from another shell hears its last lines.
     async with serving(cluster, directory), _running(parts):
         await node.started()

@@ -15,7 +15,6 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.controller.controller import Controller
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
-from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import EVENTS, Manifest, Resource
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ NEVER = Death(0, is_answered=False, times=0)
 class MortalClient:
     """The writing client of one incarnation. One write at a time, so that "the n-th" is exact."""
 
-    client: HttpClient
+    client: Client
     death: Death
     writes: list[str] = field(default_factory=list)
     dead: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,7 +108,7 @@ class MortalClient:
 class Mortal:
     """The operator of a namespace through its incarnations."""
 
-    client: HttpClient
+    client: Client
     namespace: str
     death: Death
     incarnations: list[MortalClient] = field(default_factory=list)
@@ -147,9 +146,7 @@ class Mortal:
 
 
 @asynccontextmanager
-async def mortal_operator(
-    client: HttpClient, namespace: str, death: Death
-) -> AsyncIterator[Mortal]:
+async def mortal_operator(client: Client, namespace: str, death: Death) -> AsyncIterator[Mortal]:
     """An operator of a namespace that dies, and lives on, for as long as the block."""
     mortal = Mortal(client, namespace, death)
     living = asyncio.create_task(mortal.live())

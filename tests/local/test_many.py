@@ -1,0 +1,85 @@
+"""Many workers on this machine: they start, they end, and nothing of them is left."""
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from mpi_operator import embedded
+from mpi_operator.local import runs
+from tests.local.conftest import marked
+from tests.local.life import UNTIL_DONE, Life, running
+from tests.support.waiting import until
+
+WORKERS = 64
+MARK = "mpi-operator-many"
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A temporary directory that nobody else uses."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    for name in ("TMPDIR", "TMP", "TEMP"):
+        monkeypatch.setenv(name, str(place))
+    return place
+
+
+def names_in(directory: Path) -> set[str]:
+    return {entry.name for entry in directory.iterdir()}
+
+
+def descriptors() -> list[str]:
+    """Of this process: what each of them is."""
+    gc.collect()
+    found = []
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{entry}"))
+        except OSError:
+            continue  # that of this look
+    return found
+
+
+def children() -> set[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return set(map(int, file.read().split()))
+
+
+@pytest.mark.timeout(180)
+async def test_many_workers_leave_nothing(root, tmp_path, kind, temporary):
+    """Processes, files and descriptors, counted before and after."""
+    work = tmp_path / "work"
+    work.mkdir()
+    before = len(descriptors()), children()
+    run = runs.create(root)
+    try:
+        async with embedded.machine(
+            run.directory, working_directory=work, oversubscribe=True, kind=kind
+        ) as cluster:
+            life = Life(cluster, work)
+            policy = {"cleanPodPolicy": "All"}
+            worker = f"mktemp -t {MARK}-XXXXXX; exec sleep 600"
+            await life.submit(UNTIL_DONE, WORKERS, worker=worker, policy=policy)
+            await life.until_workers(running(*range(WORKERS)), 60)
+            assert len(marked(root)) > WORKERS
+            life.finish()
+            assert (await life.end()).startswith("Succeeded")
+            await life.until_workers({}, 60)
+            # Before the machine ends, and not only because it ends.
+            await until(lambda: pods_in(run.directory) == 1, 10)
+            await until(lambda: not any(life.processes(name) for name in running(0, 31, 63)), 5)
+        assert marked(root) == []
+    finally:
+        run.end()
+    assert not run.directory.exists()
+    assert names_in(work) == {"done"}
+    assert names_in(temporary) == set()
+    assert not any(name.startswith(MARK) for name in names_in(Path("/tmp")))
+    assert (len(descriptors()), children()) == before, descriptors()
+
+
+def pods_in(directory: Path) -> int:
+    """How many pods have files: the launcher's stay for as long as it is there."""
+    return len(list((directory / "pods").iterdir()))
