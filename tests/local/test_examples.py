@@ -1,0 +1,212 @@
+"""Every example, run as its first lines say."""
+
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.local.conftest import marked
+from tests.local.environments import Environment, environment
+from tests.local.shell import ROOT, Shell
+from tests.support.waiting import block_until
+
+EXAMPLES = ROOT / "examples"
+NUMPY = ("numpy==2.3.5",)
+COMMAND = "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0.command"
+ALLREDUCE = "world.Allreduce(MPI.IN_PLACE, shared)"
+PROGRESS = re.compile(
+    r"^launcher \| (\d+)\timages/sec: [\d.]+ \+/- [\d.]+ \(jitter = [\d.]+\)\t([\d.]+)$", re.M
+)
+
+
+@contextmanager
+def somebody(home: Path, mpi: Environment) -> Iterator[Shell]:
+    """A shell of which nothing is left running."""
+    made = Shell(home, mpi)
+    yield made
+    block_until(lambda: marked(made.runs) == [], 10)
+
+
+# --- pi
+
+
+@pytest.mark.parametrize(
+    ("name", "implementation"), [("pi-mpich", "MPICH"), ("pi-intel", "Intel"), ("pi", "OpenMPI")]
+)
+def test_pi_is_estimated_with_each_mpi(tmp_path, name, implementation):
+    with somebody(tmp_path, environment(implementation)) as shell:
+        code, out, err = shell.run("run", str(EXAMPLES / "pi" / f"{name}.yaml"))
+    assert code == 0, out + err
+    assert_pi(out, name)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+@pytest.mark.parametrize("implementation", ["OpenMPI", "MPICH"])
+def test_pi_is_estimated_in_c(tmp_path, implementation):
+    mpi, place = environment(implementation), tmp_path / "pi"
+    shutil.copytree(EXAMPLES / "pi", place)
+    mpicc = str(mpi.directory / "bin" / "mpicc")
+    compile_c = [mpicc, "-O2", "-Wall", "-Werror", "-o", "pi", "pi.c"]
+    subprocess.run(compile_c, cwd=place, check=True)
+    settings = ("--set", f"implementation={implementation}")
+    with somebody(tmp_path, mpi) as shell:
+        code, out, err = shell.run("run", str(place / "pi-c.yaml"), *settings)
+    assert code == 0, out + err
+    assert_pi(out, "pi-c")
+
+
+def assert_pi(out: str, name: str) -> None:
+    for rank in (0, 1):
+        assert f"rank {rank} of 2 on {name}-worker-{rank}" in out
+    assert re.search(r"^launcher \| pi is about 3\.1[345]", out, re.M), out
+
+
+# --- the benchmark
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    with somebody(tmp_path / "state", environment("OpenMPI", extra=NUMPY)) as shell:
+        yield shell
+
+
+def train(shell: Shell, place: Path, *flags: str) -> tuple[int, str]:
+    """Exit code and what was printed of a training."""
+    command = ", ".join(["mpirun", "--bind-to", "none", "python3", "train.py", *flags])
+    setting = f"{COMMAND}=[{command}]"
+    code, out, err = shell.run("run", str(place / "train.yaml"), "--set", setting)
+    return code, out + err
+
+
+def test_the_benchmark_tells_its_speed_and_a_loss_that_falls(trainer):
+    code, out, err = trainer.run("run", str(EXAMPLES / "allreduce-benchmark" / "train.yaml"))
+    assert code == 0, out + err
+    told = PROGRESS.findall(out)
+    assert [int(step) for step, _ in told] == [1, *range(10, 101, 10)]
+    assert float(told[-1][1]) < 0.7 * float(told[0][1])
+    assert "Ranks:       ['train-worker-0', 'train-worker-1']" in out
+    assert re.search(r"^launcher \| total images/sec: \d+\.\d\d$", out, re.M)
+    assert "all 2 ranks have the same weights" in out
+
+
+def test_a_seed_says_what_the_losses_are(trainer):
+    place = EXAMPLES / "allreduce-benchmark"
+    runs = [
+        PROGRESS.findall(train(trainer, place, "--num-batches=10", f"--seed={seed}")[1])
+        for seed in (5, 5, 6)
+    ]
+    assert len(runs[0]) == 2
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_a_loss_that_does_not_fall_fails_the_job(trainer):
+    place = EXAMPLES / "allreduce-benchmark"
+    code, told = train(trainer, place, "--learning-rate=0", "--num-batches=5")
+    assert code == 1
+    assert "the loss did not fall" in told
+
+
+def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
+    place = tmp_path / "train"
+    shutil.copytree(EXAMPLES / "allreduce-benchmark", place)
+    program = (place / "train.py").read_text()
+    assert ALLREDUCE in program
+    (place / "train.py").write_text(program.replace(ALLREDUCE, "pass"))
+    code, told = train(trainer, place, "--num-batches=5")
+    assert code == 1
+    assert "the ranks do not have the same weights" in told
+
+
+# --- elastic
+
+
+@pytest.fixture
+def shell(tmp_path):
+    with somebody(tmp_path / "state", environment("OpenMPI")) as made:
+        yield made
+
+
+@contextmanager
+def elastic(shell: Shell, rounds: int, steps: int) -> Iterator["subprocess.Popen[str]"]:
+    """The elastic job, for as long as the block lasts at most."""
+    variables = ("--env", f"ROUNDS={rounds}", "--env", f"STEPS={steps}")
+    process = shell.start("run", str(EXAMPLES / "elastic" / "elastic.yaml"), "-q", *variables)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+def lines_until(process: "subprocess.Popen[str]", wanted: Callable[[str], bool]) -> list[str]:
+    """What is printed up to the first line that is wanted, and that line."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        # After a complaint of mpirun the next line begins with a character that is not shown.
+        lines.append(line.removeprefix("launcher | ").strip(" \0\n"))
+        if wanted(lines[-1]):
+            return lines
+    raise AssertionError("the job ended before that:\n" + "\n".join(lines))
+
+
+def done_by(*workers: int) -> Callable[[str], bool]:
+    hosts = ", ".join(f"elastic-worker-{worker}" for worker in workers)
+    return lambda line: f" done by {hosts}:" in line
+
+
+def scale(shell: Shell, workers: int) -> None:
+    code, _, err = shell.run("scale", "elastic", "--workers", str(workers))
+    assert code == 0, err
+
+
+def ranks(shell: Shell) -> list[int]:
+    """The processes that compute."""
+    return [pid for pid in marked(shell.runs) if command(pid).startswith(b"python3\0round.py")]
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_the_elastic_job_ends_after_its_rounds(shell):
+    with elastic(shell, rounds=2, steps=5) as process:
+        lines = lines_until(process, lambda line: line == "2 rounds are done")
+        assert process.wait(20) == 0
+    assert [line.split(" done ")[0] for line in lines if " done by" in line] == [
+        "round 1",
+        "round 2",
+    ]
+
+
+def test_the_elastic_job_grows_and_shrinks_and_keeps_what_it_learnt(shell):
+    with elastic(shell, rounds=1000, steps=2) as process:
+        told = lines_until(process, done_by(0, 1))
+        scale(shell, 3)
+        told += lines_until(process, done_by(0, 1, 2))
+        scale(shell, 1)
+        told += lines_until(process, done_by(0))
+    found = [re.match(r"round (\d+) done .* loss ([\d.]+)$", line) for line in told]
+    ends = [(int(each[1]), float(each[2])) for each in found if each]
+    assert [number for number, _ in ends] == list(range(1, len(ends) + 1))
+    assert ends[-1][1] < ends[0][1]
+
+
+def test_a_round_that_loses_a_worker_is_repeated_without_it(shell):
+    with elastic(shell, rounds=1, steps=1_000_000) as process:
+        lines_until(process, lambda line: line == "rank 1 of 2 on elastic-worker-1")
+        scale(shell, 1)
+        told = lines_until(process, lambda line: line == "rank 0 of 1 on elastic-worker-0")
+        block_until(lambda: len(ranks(shell)) == 1, 10)
+    assert "round 1 is repeated" in told, told
+    assert "round 1 begins on elastic-worker-0" in told
