@@ -23,6 +23,7 @@ from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import EventType
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.informer import Informer
+from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import CONFIG_MAPS, NAMESPACES, Manifest
 from tests.api.conftest import StartControlPlane
@@ -40,7 +41,7 @@ async def following(
     client: HttpClient, namespace: str
 ) -> AsyncIterator[tuple[Informer[Object], Diary]]:
     """A running informer that has read everything once, and what it tells."""
-    informer = Informer(client, CONFIG_MAPS, Object, namespace=namespace)
+    informer = Informer(client, CONFIG_MAPS, Object, namespace=namespace, metrics=Metrics())
     informer.on_change(diary := Diary())
     running = asyncio.create_task(informer.run())
     try:
