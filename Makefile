@@ -24,9 +24,9 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 	$(BIN)/mpijob run examples/pi/pi.yaml
 
 .PHONY: test
-test: ## everything: check, unit, this machine, real API server (what CI runs; 15 minutes, the first time 25)
+test: ## everything: check, unit, this machine, real API server (what CI runs; 16 minutes, the first time 25)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries
-	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 14 minutes.'
+	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 15 minutes.'
 	$(PYTEST) tests/unit tests/local tests/api
 
 .PHONY: test-unit
