@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 
 from mpi_operator.api import MPIJob
-from mpi_operator.api.types import API_VERSION, KIND
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.api.types import API_VERSION, GROUP, KIND, PLURAL, VERSION
+from mpi_operator.kube.resources import Manifest, Resource
+
+MPI_JOBS = Resource(GROUP, VERSION, PLURAL, KIND)  # what owns everything that is built
 
 
 def owner_reference(job: MPIJob) -> Manifest:

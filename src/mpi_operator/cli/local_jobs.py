@@ -12,13 +12,13 @@ import click
 
 from mpi_operator.api.reading import salvaged_job
 from mpi_operator.api.types import MPIJob
+from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import runs
 from mpi_operator.local.remote import RemoteCluster
 
 from .outcome import Refusal
-from .story import MPI_JOBS
 
 _PATIENCE_SECONDS = 5.0
 

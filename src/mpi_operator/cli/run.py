@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpi_operator.api import conditions
+from mpi_operator.api import conditions, labels
 from mpi_operator.api.complaints import InvalidJob
 from mpi_operator.api.reading import read_job, warnings
 from mpi_operator.api.types import ConditionType, MPIJob
@@ -152,7 +152,7 @@ async def _verdict(
 
 async def _exit_code(cluster: Client, job: MPIJob) -> int:
     """That of the launcher's container, as far as it is known."""
-    selector = f"training.kubeflow.org/job-name={job.metadata.name},mpi-job-role=launcher"
+    selector = labels.as_selector(labels.role_selector(job, labels.Role.LAUNCHER))
     listing = await cluster.list(PODS, _NAMESPACE, label_selector=selector)
     codes = [code for pod in listing.items if (code := _pod_exit_code(pod))]
     return codes[-1] if codes else FAILED

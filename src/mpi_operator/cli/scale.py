@@ -2,9 +2,10 @@
 
 import click
 
+from mpi_operator.build.ownership import MPI_JOBS
+
 from . import arguments, local_jobs
 from .outcome import Refusal, finish
-from .story import MPI_JOBS
 
 
 @click.command("scale")

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 from mpi_operator.api import conditions, labels
 from mpi_operator.api.reading import salvaged_job
 from mpi_operator.api.types import MPIJob
+from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, EventType
-from mpi_operator.kube.resources import PODS, Manifest, Resource
-
-MPI_JOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+from mpi_operator.kube.resources import PODS, Manifest
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Whether a job has to wait: what `suspend` and `resume` have in common."""
 
+from mpi_operator.build.ownership import MPI_JOBS
+
 from . import local_jobs
-from .story import MPI_JOBS
 
 
 async def set_suspended(name: str, run: str | None, *, suspended: bool) -> bool:

@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mpi_operator.api import types
+from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import objects
 from mpi_operator.kube.depth import decoded
 from mpi_operator.kube.objects import Compact, Object, Pod
 from mpi_operator.kube.resources import Manifest, Resource
 
-MPI_JOBS = Resource(types.GROUP, types.VERSION, types.PLURAL, types.KIND)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )

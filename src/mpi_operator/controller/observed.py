@@ -12,6 +12,7 @@ from functools import cached_property
 from mpi_operator.api import conditions, names
 from mpi_operator.api.types import LauncherCreationPolicy, MPIJob
 from mpi_operator.build import hostfile
+from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
 from . import pods
 from .kinds import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
@@ -108,7 +109,7 @@ class Observed:
     def listed_hosts(self) -> frozenset[int]:
         """The workers that the stored script tells launchers about."""
         data = self.config_map.data if self.config_map else {}
-        return hostfile.discovered(self.job, data.get("discover_hosts.sh", ""))
+        return hostfile.discovered(self.job, data.get(DISCOVER_SCRIPT, ""))
 
     @property
     def are_workers_running(self) -> bool:

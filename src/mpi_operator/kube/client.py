@@ -20,6 +20,9 @@ from .resources import Manifest, Resource
 
 JsonPatch: TypeAlias = Sequence[Manifest]
 
+# The annotation of the bookmark that closes a streamed list.
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
 
 class EventType(StrEnum):
     """What a watch can say about an object."""

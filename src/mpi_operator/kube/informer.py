@@ -21,7 +21,7 @@ import msgspec
 from . import errors
 from .backoff import Backoff
 from .cache import Cache, Handler
-from .client import Client, EventType, WatchEvent
+from .client import INITIAL_EVENTS_END, Client, EventType, WatchEvent
 from .objects import Object
 from .resources import Key, Manifest, Resource
 from .store import Index, Store
@@ -219,7 +219,7 @@ class Informer(Generic[T]):
     def _take_bookmark(self, bookmark: "_BookmarkMetadata") -> None:
         if self._census is None:
             self._cache.advance(bookmark.resource_version)
-        elif bookmark.annotations.get(_INITIAL_EVENTS_END) == "true":
+        elif bookmark.annotations.get(INITIAL_EVENTS_END) == "true":
             census, self._census = self._census, None
             self._end_census(census, bookmark.resource_version, method="stream")
 
@@ -253,7 +253,6 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 
 _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 def _bookmark(raw: msgspec.Raw) -> _BookmarkMetadata:

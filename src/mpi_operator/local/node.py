@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.backoff import Backoff
-from mpi_operator.kube.client import Client, EventType
+from mpi_operator.kube.client import INITIAL_EVENTS_END, Client, EventType
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Key, Manifest, Resource
 
 from .pods import mountpoints
@@ -44,7 +44,6 @@ ToolsOf: TypeAlias = Callable[[Manifest], Tools]
 
 _BACKOFF = Backoff(base=0.1, cap=5.0)
 _REACH_SECONDS = 30.0
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _SELF = ("localhost", "127.0.0.1", "::1")
 
 
@@ -187,7 +186,7 @@ class Node:
                 uid = manifest["metadata"].get("uid", "")
                 if event.type is EventType.BOOKMARK:
                     marks = manifest["metadata"].get("annotations") or {}
-                    if seen is not None and marks.get(_INITIAL_EVENTS_END) == "true":
+                    if seen is not None and marks.get(INITIAL_EVENTS_END) == "true":
                         for gone in [known.pop(uid) for uid in set(known) - seen]:
                             lost(gone)
                         seen = None

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from .address import address
 from .sandbox.protocol import Command, Process, SandboxError, StartError
 
 SOCKET = "agent.sock"
@@ -26,7 +27,6 @@ AGENT = "mpi-operator-agent"
 RANK_AGENT = "mpi-operator-rank"
 
 _FAILED = 255
-_LONGEST_ADDRESS = 100
 _MOST_BYTES = 1 << 24
 
 
@@ -224,16 +224,8 @@ def _listen(directory: Path) -> socket.socket:
         socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0)
     )
     listener.setblocking(False)
-    address = directory / SOCKET
-    if len(os.fsencode(address)) < _LONGEST_ADDRESS:
-        listener.bind(str(address))
-    else:
-        # A longer one than the kernel takes: by way of a descriptor of its directory.
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            listener.bind(f"/proc/self/fd/{descriptor}/{SOCKET}")
-        finally:
-            os.close(descriptor)
+    with address(directory, SOCKET) as place:
+        listener.bind(place)
     listener.listen(128)
     return listener
 

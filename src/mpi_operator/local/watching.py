@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from mpi_operator.kube.client import EventType, WatchEvent
+from mpi_operator.kube.client import INITIAL_EVENTS_END, EventType, WatchEvent
 from mpi_operator.kube.resources import Resource
 
 from . import refusals
@@ -22,7 +22,6 @@ from .table import Table
 _BOOKMARK_SECONDS = 60.0
 # After so many events others have a turn, however fast they are read.
 _TURN = 100
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -102,7 +101,7 @@ class Watch:
     def _bookmark(self, *, ends_initial_events: bool = False) -> WatchEvent:
         metadata: dict[str, object] = {"resourceVersion": str(self._table.version)}
         if ends_initial_events:
-            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         kind, api_version = self._resource.kind, self._resource.api_version
         told = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
         return WatchEvent(EventType.BOOKMARK, msgspec.Raw(_encode(told)))

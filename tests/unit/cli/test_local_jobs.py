@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.cli import local_jobs
 from mpi_operator.cli.local_jobs import LocalJob, chosen
 from mpi_operator.cli.outcome import Refusal
-from mpi_operator.cli.story import MPI_JOBS
 from mpi_operator.local import requests, runs
 from mpi_operator.local.cluster import LocalCluster
 from mpi_operator.local.kinds import Kind
