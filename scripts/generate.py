@@ -20,7 +20,7 @@ from mpi_operator.operator import exit_codes, options
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import manifests  # noqa: E402
+from scripts import deployment, manifests  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -140,8 +140,23 @@ def gang_scheduling_roles() -> str:
     )
 
 
+def whole_installation() -> str:
+    """All that `kubectl apply -f` needs to know, in the order in which it can be created."""
+    return manifests.written(
+        [
+            deployment.namespace(),
+            custom_resource_definition(),
+            *manifests.cluster(),
+            deployment.deployment(),
+            deployment.disruption_budget(),
+        ],
+        "MPI Operator for all namespaces: kubectl apply -f this.",
+    )
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "deploy/crds/mpijobs.kubeflow.org.yaml": definition,
+    "deploy/mpi-operator.yaml": whole_installation,
     "deploy/rbac/account.yaml": account,
     "deploy/rbac/cluster.yaml": cluster_roles,
     "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,

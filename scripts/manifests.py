@@ -134,7 +134,7 @@ VIEW = (Rule("To look.", "kubeflow.org", "mpijobs mpijobs/status", "get list wat
 def account() -> list[Manifest]:
     """Who the operator is, and its Lease: needed however jobs are looked after."""
     return [
-        _object("v1", "ServiceAccount", NAME, NAMESPACE),
+        named("v1", "ServiceAccount", NAME, NAMESPACE),
         _role("Role", f"{NAME}-leader-election", LOCK, NAMESPACE),
         _binding("RoleBinding", f"{NAME}-leader-election", "Role", NAMESPACE),
     ]
@@ -180,13 +180,14 @@ def _aggregated(role: str) -> Manifest:
     return {f"{AGGREGATE}-kubeflow-{role}": "true"}
 
 
-def _object(
+def named(
     version: str,
     kind: str,
     name: str,
     namespace: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Manifest:
+    """The beginning of an object of ours."""
     where = {"namespace": namespace} if namespace else {}
     metadata = {"name": name, **where, "labels": LABELS | dict(labels or {})}
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
@@ -199,12 +200,12 @@ def _role(
     namespace: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Manifest:
-    role = _object(f"{RBAC}/v1", kind, name, namespace, labels)
+    role = named(f"{RBAC}/v1", kind, name, namespace, labels)
     return role | {"rules": [rule.manifest for rule in rules]}
 
 
 def _binding(kind: str, name: str, role: str, namespace: str = "") -> Manifest:
-    return _object(f"{RBAC}/v1", kind, name, namespace) | {
+    return named(f"{RBAC}/v1", kind, name, namespace) | {
         "roleRef": {"apiGroup": RBAC, "kind": role, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
     }
