@@ -3,7 +3,9 @@
 Never new fields: typed clients drop what they do not know when they write a job back.
 """
 
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 _PREFIX = "mpi-operator.kubeflow.org/"
 
@@ -11,9 +13,15 @@ _PREFIX = "mpi-operator.kubeflow.org/"
 MAX_WORKER_REPLACEMENTS = _PREFIX + "max-worker-replacements"
 FORCE_DELETE_LOST_WORKERS = _PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = _PREFIX + "ttl-deletes-job"
+INIT_TIMEOUT = _PREFIX + "init-timeout"
 
 # On the ConfigMap of a job, for the operator alone: what it has to remember across restarts.
 WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
+_DURATION = re.compile(f"(?:{_PART})+")
+_LONGEST = 365 * 86_400  # seconds: as good as for ever, and still a time
 
 
 def is_on(annotations: Mapping[str, str], name: str) -> bool:
@@ -25,3 +33,23 @@ def number(annotations: Mapping[str, str], name: str) -> int | None:
     """A setting that is a number; None where there is none that makes sense."""
     text = annotations.get(name, "").strip()
     return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+def init_timeout(annotations: Mapping[str, str]) -> timedelta | None:
+    """How long a start may take: a number of seconds, or as Go writes it (`1h30m`); at least 1 s.
+
+    None where there is no such thing: then nobody is in a hurry.
+    """
+    text = annotations.get(INIT_TIMEOUT, "").strip()
+    seconds = _seconds(text)
+    if seconds is None or seconds <= 0:
+        return None
+    return timedelta(seconds=min(max(round(seconds), 1), _LONGEST))
+
+
+def _seconds(text: str) -> float | None:
+    if text.isascii() and text.isdecimal() and len(text) < 10:
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(float(amount) * _UNITS[unit] for amount, unit in re.findall(_PART, text))

@@ -7,7 +7,7 @@ somebody.
 import re
 from collections.abc import Iterator
 
-from . import names
+from . import annotations, names
 from .complaints import Complaint, Path, shown
 from .types import LauncherSpec, MPIJob, ReplicaSpec, ReplicaType
 
@@ -36,6 +36,17 @@ def advice(job: MPIJob) -> Iterator[Complaint]:
     if job.spec.slots_per_worker == 0:
         message = "with 0 slots there is no place for any rank to run"
         yield Complaint(_SPEC.field("slotsPerWorker"), message)
+    yield from _annotation_advice(job)
+
+
+def _annotation_advice(job: MPIJob) -> Iterator[Complaint]:
+    text = job.metadata.annotations.get(annotations.INIT_TIMEOUT)
+    if text is not None and annotations.init_timeout(job.metadata.annotations) is None:
+        path = Path().field("metadata").field("annotations").entry(annotations.INIT_TIMEOUT)
+        message = (
+            f'is ignored: a time such as "600", "10m" or "1h30m" was expected, got {shown(text)}'
+        )
+        yield Complaint(path, message)
 
 
 def _name_complaints(job: MPIJob) -> Iterator[Complaint]:

@@ -9,6 +9,8 @@ so nobody changes those either.
 * What pods need: `pod` puts together what both roles share, with `volumes` for what is mounted and
   `gang` for schedulers that start all pods or none. `implementations` is the table of MPIs, and
   `hostfile` lists the hosts for them.
+* How a job starts: `remote_shell` reaches the workers, `worker_start` is what they run, `ssh_ports`
+  are for those that share a node, and `scripts` run in the pods.
 * What a gang must find free: `min_resources`, counted in `quantity`.
 * What all of it depends on: `settings` of the operator, and `ownership` by the job.
 

@@ -1,10 +1,11 @@
-"""The ConfigMap that tells the launcher where its hosts are."""
+"""The ConfigMap that tells the launcher where its hosts are, with the scripts of both roles."""
 
 from collections.abc import Iterable, Mapping
 
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
 
+from . import remote_shell, scripts
 from .hostfile import discover_script, hostfile
 from .ownership import metadata
 from .settings import Settings
@@ -13,9 +14,10 @@ from .volumes import Volume
 HOSTFILE = "hostfile"
 DISCOVER_SCRIPT = "discover_hosts.sh"
 
-_MOUNT_PATH = "/etc/mpi"  # known to images and to people's commands
-HOSTFILE_PATH = f"{_MOUNT_PATH}/{HOSTFILE}"
-_MODES = {HOSTFILE: 0o444, DISCOVER_SCRIPT: 0o555}
+HOSTFILE_PATH = f"{scripts.PATH}/{HOSTFILE}"  # known to images and to people's commands
+_HOSTS = {HOSTFILE: 0o444, DISCOVER_SCRIPT: 0o555}
+_LAUNCHER_SCRIPTS = {scripts.REMOTE_SHELL: 0o555}
+_WORKER_SCRIPTS = dict.fromkeys(scripts.NAMES, 0o555)
 
 
 def config_map(
@@ -24,7 +26,8 @@ def config_map(
     settings: Settings,
     annotations: Mapping[str, str] = {},
 ) -> Manifest:
-    """The hosts of the job, and those that run."""
+    """The hosts of the job, those that run, and the scripts."""
+    used = scripts.NAMES if remote_shell.is_used(job, settings) else ()
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
@@ -32,12 +35,23 @@ def config_map(
         "data": {
             HOSTFILE: hostfile(job, settings),
             DISCOVER_SCRIPT: discover_script(job, running, settings),
+            **{name: scripts.text(name) for name in used},
         },
     }
 
 
-def config_volume(job: MPIJob) -> Volume:
-    """The same as files."""
-    items = [{"key": name, "path": name, "mode": mode} for name, mode in _MODES.items()]
+def launcher_volume(job: MPIJob, settings: Settings) -> Volume:
+    """What a launcher needs of it, as files."""
+    used = _LAUNCHER_SCRIPTS if remote_shell.is_used(job, settings) else {}
+    return _volume(job, _HOSTS | used)
+
+
+def worker_volume(job: MPIJob) -> Volume:
+    """The scripts alone: these files do not change when hosts come and go."""
+    return _volume(job, _WORKER_SCRIPTS)
+
+
+def _volume(job: MPIJob, modes: Mapping[str, int]) -> Volume:
+    items = [{"key": name, "path": name, "mode": mode} for name, mode in modes.items()]
     source = {"configMap": {"name": names.config_map(job), "items": items}}
-    return Volume("mpi-job-config", source, _MOUNT_PATH)
+    return Volume("mpi-job-config", source, scripts.PATH)

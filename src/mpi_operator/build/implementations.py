@@ -1,6 +1,6 @@
 """What differs between the MPIs: how a host is written, and what their launchers read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mpi_operator.api import MPIJob
@@ -16,6 +16,20 @@ class Dialect:
 
     host_line: str
     launcher_environment: Mapping[str, str]
+    remote_shells: tuple["RemoteShell", ...]
+
+
+@dataclass(frozen=True)
+class RemoteShell:
+    """The variables by which a launcher is given its remote shell."""
+
+    environment: Mapping[str, str]
+    aliases: tuple[str, ...] = ()
+    """Other variables with which people choose one; then ours would only mix with theirs."""
+
+    def is_chosen(self, given: Collection[str]) -> bool:
+        """Whether the user has chosen one, by any of the variables."""
+        return any(name in given for name in (*self.environment, *self.aliases))
 
 
 # Open MPI 4 starts ranks with ORTE and 5 with PRRTE. Each ignores the other's variables, and with
@@ -34,7 +48,19 @@ _PRRTE = {
 }
 
 IMPLEMENTATIONS = {
-    Implementation.OPEN_MPI: Dialect("{host} slots={slots}", _ORTE | _PRRTE),
+    Implementation.OPEN_MPI: Dialect(
+        "{host} slots={slots}",
+        _ORTE | _PRRTE,
+        (
+            RemoteShell(
+                {"OMPI_MCA_plm_rsh_agent": "{script}"},
+                ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent", "OMPI_MCA_plm"),
+            ),
+            RemoteShell(
+                {"PRTE_MCA_plm_ssh_agent": "{script}"}, ("PRTE_MCA_plm_rsh_agent", "PRTE_MCA_plm")
+            ),
+        ),
+    ),
     Implementation.INTEL: Dialect(
         "{host}:{slots}",
         {
@@ -42,6 +68,14 @@ IMPLEMENTATIONS = {
             "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_ARGUMENTS,
             "I_MPI_PERHOST": "{slots}",
         },
+        (
+            RemoteShell(
+                {
+                    "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+                    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}",
+                },
+            ),
+        ),
     ),
     Implementation.MPICH: Dialect(
         "{host}:{slots}",
@@ -49,6 +83,12 @@ IMPLEMENTATIONS = {
             "HYDRA_HOST_FILE": "{hostfile}",
             "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS,
         },
+        (
+            RemoteShell(
+                {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": "{script}"},
+                ("HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP_EXEC"),
+            ),
+        ),
     ),
 }
 
@@ -64,3 +104,27 @@ def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
     variables = IMPLEMENTATIONS[job.spec.mpi_implementation].launcher_environment
     slots = job.spec.slots_per_worker
     return {name: value.format(hostfile=hostfile, slots=slots) for name, value in variables.items()}
+
+
+def remote_shell_environment(job: MPIJob, script: str) -> dict[str, str]:
+    """The variables that make mpirun start its daemons by a script, unless the user chose how."""
+    given = _given(job)
+    return {
+        name: value.format(script=script)
+        for shell in IMPLEMENTATIONS[job.spec.mpi_implementation].remote_shells
+        if not shell.is_chosen(given)
+        for name, value in shell.environment.items()
+    }
+
+
+def chooses_remote_shell(job: MPIJob) -> bool:
+    """Whether the user has chosen a remote shell."""
+    given = _given(job)
+    shells = IMPLEMENTATIONS[job.spec.mpi_implementation].remote_shells
+    return any(shell.is_chosen(given) for shell in shells)
+
+
+def _given(job: MPIJob) -> set[str]:
+    """The variables that the template of the launcher has."""
+    container = job.spec.launcher.template["spec"]["containers"][0]
+    return {variable["name"] for variable in container.get("env") or ()}

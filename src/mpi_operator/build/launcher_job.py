@@ -6,7 +6,8 @@ from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
 from mpi_operator.kube.resources import JOBS, Manifest
 
-from .config_map import HOSTFILE_PATH, config_volume
+from . import remote_shell
+from .config_map import HOSTFILE_PATH, launcher_volume
 from .implementations import launcher_environment
 from .ownership import metadata
 from .pod import Equipment, pod_metadata, pod_spec
@@ -71,20 +72,21 @@ def _template(job: MPIJob, settings: Settings) -> Manifest:
     return {
         "metadata": pod_metadata(job, launcher, labels.launcher_labels(job), settings),
         "spec": {
-            **pod_spec(job, launcher, _equipment(job), settings),
+            **pod_spec(job, launcher, _equipment(job, settings), settings),
             "hostname": names.launcher(job),
         },
     }
 
 
-def _equipment(job: MPIJob) -> Equipment:
+def _equipment(job: MPIJob, settings: Settings) -> Equipment:
     return Equipment(
         environment={
             "K_MPI_JOB_ROLE": Role.LAUNCHER.value,
             **launcher_environment(job, HOSTFILE_PATH),
+            **remote_shell.launcher_environment(job, settings),
             **({} if job.spec.run_launcher_as_worker else _NO_GPUS),
         },
-        volumes=(ssh_volume(job), config_volume(job)),
+        volumes=(ssh_volume(job), launcher_volume(job, settings)),
     )
 
 

@@ -5,7 +5,7 @@ is ours: labels, host name, restart policy and, where there is one, the gang sch
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mpi_operator.api import MPIJob, names
@@ -25,8 +25,8 @@ class Equipment:
 
     environment: Mapping[str, str]
     volumes: tuple[Volume, ...]
-    command: tuple[str, ...] = ()
-    """What runs where the template does not say."""
+    container: Manifest = field(default_factory=dict)
+    """Fields that the container has instead of its own."""
 
 
 def pod_metadata(
@@ -72,18 +72,13 @@ def _dns_policy(spec: Manifest) -> Manifest:
 def _equipped(container: Manifest, equipment: Equipment, extra: Added) -> Manifest:
     return {
         **container,
-        **_command(container, equipment),
+        **equipment.container,
         "env": _environment(container, equipment),
         "volumeMounts": [*(container.get("volumeMounts") or ()), *extra.mounts],
         # So that the status of a failed pod says why: its last lines, if it wrote no message.
         "terminationMessagePolicy": container.get("terminationMessagePolicy")
         or "FallbackToLogsOnError",
     }
-
-
-def _command(container: Manifest, equipment: Equipment) -> Manifest:
-    is_given = container.get("command") or container.get("args")
-    return {"command": list(equipment.command)} if equipment.command and not is_given else {}
 
 
 def _environment(container: Manifest, equipment: Equipment) -> list[Manifest]:

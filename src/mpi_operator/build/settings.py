@@ -13,3 +13,6 @@ class Settings:
     gang_scheduler: str = ""
     """Who starts all pods of a job or none: nobody, `volcano`, or the name of a scheduler that has
     the coscheduling plugin."""
+
+    uses_ssh: bool = True
+    """Whether launchers reach workers by ssh. If not, whoever runs the pods sees to that."""

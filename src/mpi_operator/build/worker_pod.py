@@ -8,10 +8,20 @@ from mpi_operator.api.labels import Role
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import PODS, Manifest
 
+from . import remote_shell, scripts, ssh_ports, worker_start
+from .config_map import worker_volume
 from .ownership import owner_reference
 from .pod import Equipment, pod_metadata, pod_spec
 from .settings import Settings
 from .ssh_secret import ssh_volume
+from .volumes import Volume
+
+# In memory: there may be passwords among the variables.
+_KEPT_ENVIRONMENT = Volume(
+    "mpi-job-environment",
+    {"emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}},
+    scripts.KEPT_ENVIRONMENT,
+)
 
 
 def worker_pod(job: MPIJob, ordinal: int, settings: Settings) -> Manifest:
@@ -25,8 +35,14 @@ def worker_pods(job: MPIJob, ordinals: Iterable[int], settings: Settings) -> lis
     worker = job.spec.worker
     if worker is None:
         return []
-    common = _common(job, worker, settings)
-    return [_numbered(job, common, ordinal) for ordinal in ordinals]
+    first = ssh_ports.first_port(job) if remote_shell.is_used(job, settings) else None
+    if first is None:
+        common = _common(job, worker, settings)
+        return [_numbered(job, common, ordinal) for ordinal in ordinals]
+    return [
+        _numbered(job, _common(job, worker, settings, ssh_ports.port(first, ordinal)), ordinal)
+        for ordinal in ordinals
+    ]
 
 
 @dataclass(frozen=True)
@@ -37,14 +53,16 @@ class _Common:
     spec: Manifest
 
 
-def _common(job: MPIJob, worker: WorkerSpec, settings: Settings) -> _Common:
+def _common(
+    job: MPIJob, worker: WorkerSpec, settings: Settings, port: int | None = None
+) -> _Common:
     return _Common(
         {
             **pod_metadata(job, worker, {}, settings),
             "namespace": job.metadata.namespace,
             "ownerReferences": [owner_reference(job)],
         },
-        pod_spec(job, worker, _equipment(job), settings)
+        pod_spec(job, worker, _equipment(job, worker, settings, port), settings)
         | {"dnsConfig": _dns_config(job, worker, settings)},
     )
 
@@ -63,11 +81,15 @@ def _numbered(job: MPIJob, common: _Common, ordinal: int) -> Manifest:
     }
 
 
-def _equipment(job: MPIJob) -> Equipment:
+def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings, port: int | None) -> Equipment:
+    container: Manifest = worker.template["spec"]["containers"][0]
+    role = {"K_MPI_JOB_ROLE": Role.WORKER.value}
+    if not remote_shell.is_used(job, settings):
+        return Equipment(role, (ssh_volume(job),), worker_start.default_command(container))
     return Equipment(
-        environment={"K_MPI_JOB_ROLE": Role.WORKER.value},
-        volumes=(ssh_volume(job),),
-        command=("/usr/sbin/sshd", "-De"),
+        environment=role | remote_shell.environment(job, settings),
+        volumes=(ssh_volume(job), worker_volume(job), _KEPT_ENVIRONMENT),
+        container=worker_start.started(container, port),
     )
 
 

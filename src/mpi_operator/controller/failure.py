@@ -3,6 +3,7 @@
 from mpi_operator.api.conditions import Reason
 
 from . import pods
+from .giving_up import gave_up
 from .kinds import JobCondition, Pod
 from .news import shortened
 from .observed import Observed
@@ -20,6 +21,10 @@ def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
         reason = "/".join(filter(None, (reason, last.status.reason)))
         message = ": ".join(filter(None, (message, last.status.message)))
     words = (pods.last_words(last) if last else "") or seen.last_words
+    ended = (pods.last_exit(last) if last else "") or seen.last_exit
+    message = f"{message} ({ended})" if ended else message
+    if sentence := gave_up(words):
+        return reason, shortened(f"{sentence} ({message})")
     return reason, shortened(f"{message}: {words}" if words else message)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mpi_operator.api import types
+from mpi_operator.build import scripts
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import objects
 from mpi_operator.kube.depth import decoded
@@ -120,6 +121,11 @@ class StoredConfigMap(Object, frozen=True):
 
     metadata: Metadata = Metadata()
     data: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Each job has the same scripts; a copy for each would be most of what a cache holds.
+        own = {name: scripts.shared(text) for name, text in self.data.items()}
+        force_setattr(self, "data", own)
 
 
 class ServiceSpec(Compact, frozen=True):

@@ -22,6 +22,7 @@ class Memory:
     uid: str
     keys_checked: datetime | None = None  # when its Secret was last seen to be there
     last_words: str = ""  # of its launcher
+    last_exit: str = ""  # how that ended
     has_launcher_pod: bool = False  # at the last look
     launcher_pod_lost: datetime | None = None  # when we saw that it has none any more
     hosts: frozenset[int] = frozenset()  # that ran when host_change was noted

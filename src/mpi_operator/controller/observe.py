@@ -72,6 +72,7 @@ class Observer:
             priorities=self._priorities(),
             keys_checked=memory.keys_checked,
             last_words=_noted_words(memory, launcher_pods),
+            last_exit=memory.last_exit,
             launcher_pod_lost=_noted_loss(memory, launcher_pods, now),
         )
         return replace(seen, host_change=_noted_change(memory, seen, now))
@@ -107,6 +108,7 @@ def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
     oldest_first = sorted(launcher_pods, key=lambda pod: pod.metadata.creation_timestamp)
     for pod in oldest_first:
         memory.last_words = pods.last_words(pod) or memory.last_words
+        memory.last_exit = pods.last_exit(pod) or memory.last_exit
     return memory.last_words
 
 

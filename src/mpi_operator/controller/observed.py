@@ -59,6 +59,7 @@ class Observed:
     keys_checked: datetime | None = None  # when the Secret was last seen to be there
     host_change: HostChange | None = None
     last_words: str = ""  # of the launcher, in case its pod is gone
+    last_exit: str = ""  # how it ended, in that case
     launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
 
     @property

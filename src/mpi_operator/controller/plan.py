@@ -10,6 +10,7 @@ from mpi_operator.kube.resources import PODS
 from . import cleanup, foundations, launcher, pods, replacement, trouble, worker_set
 from .actions import Action, Delete, delete
 from .hosts import hosts_to_list
+from .init_timeout import init_timeout, time_to_init_timeout
 from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
 from .trouble import Trouble
@@ -76,6 +77,8 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
+    if late := init_timeout(seen, now):
+        return Plan(troubles=(late, *_taken_troubles(seen), *pod_troubles(seen, now)))
     replaced = replacement.replacements(seen, now)
     hosts, unsettled = hosts_to_list(seen, now)
     prepared = [
@@ -103,6 +106,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             _LOOK_FOR_FREE_NAMES if blocked else None,
             worker_set.time_to_loss(seen, now),
             time_to_tell(seen, now),
+            time_to_init_timeout(seen, now),
             foundations.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),

@@ -92,6 +92,12 @@ def last_words(pod: Pod) -> str:
     return _last_lines(words[-1]) if words else ""
 
 
+def last_exit(pod: Pod) -> str:
+    """How the container ended that failed last: `exit code 137, OOMKilled`."""
+    exits = [", ".join(filter(None, (_code(e), _cause(e)))) for _, e in _terminations(pod)]
+    return exits[-1] if exits else ""
+
+
 def _about_waiting(status: ContainerStatus) -> str:
     # Of the back-off messages only the cause is worth telling: the pod's name and uid are in them.
     last = status.last_state.terminated
@@ -102,11 +108,18 @@ def _about_waiting(status: ContainerStatus) -> str:
 
 
 def _about_termination(name: str, ended: Terminated) -> str:
-    by = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
-    reason = f" ({ended.reason})" if ended.reason not in ("", "Error") else ""
+    reason = f" ({_cause(ended)})" if _cause(ended) else ""
     lines = _last_lines(ended.message)
     said = f": {lines}" if lines else ""
-    return f"container {name} ended with {by}{reason}{said}"
+    return f"container {name} ended with {_code(ended)}{reason}{said}"
+
+
+def _code(ended: Terminated) -> str:
+    return f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+
+
+def _cause(ended: Terminated) -> str:
+    return "" if ended.reason == "Error" else ended.reason
 
 
 def _terminations(pod: Pod) -> Iterator[tuple[str, Terminated]]:

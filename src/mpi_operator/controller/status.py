@@ -100,9 +100,13 @@ def _end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
         reason, message = failure(seen, failed)
         time = moment(failed.last_transition_time)
         return End(ConditionType.FAILED, reason, message, time or now)
-    if problem is not None and problem.is_fatal and not seen.launcher_is_under_way:
+    if problem is not None and problem.is_fatal and _is_over(seen, problem):
         return End(ConditionType.FAILED, problem.reason, problem.message, now)
     return None
+
+
+def _is_over(seen: Observed, problem: Trouble) -> bool:
+    return problem.ends_launcher or not seen.launcher_is_under_way
 
 
 def _conditions(

@@ -25,6 +25,7 @@ class Reason(StrEnum):
     WORKER_EVICTED = "MPIJobEvicted"
     WORKER_LOST = "WorkerLost"
     LAUNCHER_POD_MISSING = "LauncherPodMissing"
+    INIT_TIMEOUT = "InitTimeout"
 
 
 _FEW = 2  # troubles that are alike are told one by one
@@ -40,6 +41,11 @@ class Trouble:
     reason: str
     message: str
     is_fatal: bool = False
+
+    @property
+    def ends_launcher(self) -> bool:
+        """Whether the job fails even where its launcher is under way."""
+        return self.reason == Reason.INIT_TIMEOUT
 
 
 def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Trouble:

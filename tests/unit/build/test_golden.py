@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpi_operator.build import scripts
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.pod_group import pod_group
@@ -62,6 +63,16 @@ GANG = make_job(
     worker=pods(resources={"requests": {"cpu": 10, "memory": "20Gi"}}) | {"replicas": 2},
 )
 KEYS = KeyPair(private="private\n", public="public\n")
+TIMED = make_job(
+    annotations={"mpi-operator.kubeflow.org/init-timeout": "10m"},
+    worker=pods({"hostNetwork": True}),
+)
+
+
+def without_texts(manifest):
+    """A ConfigMap that only names the scripts: they are files of their own."""
+    named = {name: f"scripts/{name}" for name in scripts.NAMES}
+    return {**manifest, "data": manifest["data"] | named}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +95,9 @@ KEYS = KeyPair(private="private\n", public="public\n")
         ("worker-launcher-as-worker", worker_pod(BOTH, 0, NONE)),
         ("worker-overrides", worker_pod(OVERRIDES, 12, DOMAIN)),
         ("service", service(make_job())),
-        ("config-map", config_map(BOTH, [1], NONE, {"example.com/note": "a"})),
+        ("launcher-host-network", launcher_job(TIMED, NONE, suspend=False)),
+        ("worker-host-network", worker_pod(TIMED, 1, NONE)),
+        ("config-map", without_texts(config_map(BOTH, [1], NONE, {"example.com/note": "a"}))),
         ("ssh-secret", ssh_secret(make_job(), KEYS)),
         ("pod-group-volcano", pod_group(GANG, VOLCANO, {}, with_launcher=True)),
         ("pod-group-scheduler-plugins", pod_group(GANG, PLUGINS, {}, with_launcher=True)),

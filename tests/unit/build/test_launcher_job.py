@@ -36,15 +36,21 @@ OPEN_MPI = {
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "5",
     "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
+    "OMPI_MCA_plm_rsh_agent": "/etc/mpi/remote_shell.sh",
+    "PRTE_MCA_plm_ssh_agent": "/etc/mpi/remote_shell.sh",
 }
 INTEL = {
     "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
     "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-o ConnectionAttempts=10",
     "I_MPI_PERHOST": "5",
+    "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/remote_shell.sh",
 }
 MPICH = {
     "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
     "HYDRA_LAUNCH_EXTRA_ARGS": "-o ConnectionAttempts=10",
+    "HYDRA_LAUNCHER": "ssh",
+    "HYDRA_LAUNCHER_EXEC": "/etc/mpi/remote_shell.sh",
 }
 NO_GPUS = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 ENVIRONMENTS = {"OpenMPI": OPEN_MPI, "Intel": INTEL, "MPICH": MPICH}
@@ -82,6 +88,7 @@ def test_the_hosts_are_mounted_as_files():
         "items": [
             {"key": "hostfile", "path": "hostfile", "mode": 0o444},
             {"key": "discover_hosts.sh", "path": "discover_hosts.sh", "mode": 0o555},
+            {"key": "remote_shell.sh", "path": "remote_shell.sh", "mode": 0o555},
         ],
     }
     assert mounts(spec) == {"/root/.ssh": "ssh-auth", "/etc/mpi": "mpi-job-config"}

@@ -4,6 +4,7 @@ from base64 import b64decode
 
 import pytest
 
+from mpi_operator.build import scripts
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.ownership import owner_reference
@@ -11,7 +12,7 @@ from mpi_operator.build.pod_group import pod_group
 from mpi_operator.build.service import service, service_differs
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.build.worker_pod import worker_pod
-from tests.unit.build.jobs import NONE, UID, VOLCANO, make_job
+from tests.unit.build.jobs import NO_SSH, NONE, UID, VOLCANO, make_job
 
 KEYS = KeyPair(private="a private key\n", public="a public key\n")
 PI = make_job()
@@ -101,11 +102,19 @@ def test_when_a_stored_service_has_to_be_corrected(stored, job, differs):
     assert service_differs(stored, job) is differs
 
 
-def test_the_config_map_has_the_hostfile_and_the_script():
-    assert config_map(PI, [1], NONE)["data"] == {
-        "hostfile": "pi-worker-0.pi.lab.svc slots=1\npi-worker-1.pi.lab.svc slots=1\n",
-        "discover_hosts.sh": "#!/bin/sh\necho pi-worker-1.pi.lab.svc:1\n",
-    }
+HOSTS = {
+    "hostfile": "pi-worker-0.pi.lab.svc slots=1\npi-worker-1.pi.lab.svc slots=1\n",
+    "discover_hosts.sh": "#!/bin/sh\necho pi-worker-1.pi.lab.svc:1\n",
+}
+
+
+def test_the_config_map_has_the_hosts_and_the_scripts():
+    ours = {name: scripts.text(name) for name in scripts.NAMES}
+    assert config_map(PI, [1], NONE)["data"] == HOSTS | ours
+
+
+def test_where_nobody_uses_ssh_there_are_no_scripts():
+    assert config_map(PI, [1], NO_SSH)["data"] == HOSTS
 
 
 def test_the_config_map_may_remember_things():

@@ -1,10 +1,13 @@
 """What holds for workers only. What they share with the launcher is in test_pod."""
 
+from typing import Any
+
 import pytest
 
 from mpi_operator.build.worker_pod import worker_pod, worker_pods
 from tests.unit.build.jobs import (
     DOMAIN,
+    NO_SSH,
     NONE,
     environment,
     first_container,
@@ -15,15 +18,31 @@ from tests.unit.build.jobs import (
     without_workers,
 )
 
+START = ["/bin/sh", "/etc/mpi/worker.sh"]
 INDEX = "training.kubeflow.org/replica-index"
 
 
 @pytest.mark.parametrize(
     ("given", "command", "args"),
     [
-        pytest.param({}, ["/usr/sbin/sshd", "-De"], None, id="sshd by default"),
+        pytest.param({}, [*START, "/usr/sbin/sshd", "-De"], None, id="sshd by default"),
         pytest.param(
-            {"command": [], "args": []}, ["/usr/sbin/sshd", "-De"], [], id="empty lists say nothing"
+            {"command": [], "args": []},
+            [*START, "/usr/sbin/sshd", "-De"],
+            [],
+            id="empty lists say nothing",
+        ),
+        pytest.param(
+            {"command": ["/opt/sbin/sshd"], "args": ["-D"]},
+            [*START, "/opt/sbin/sshd"],
+            ["-D"],
+            id="the user's sshd",
+        ),
+        pytest.param(
+            {"command": ["bash", "-c"], "args": ["a"]},
+            [*START, "bash", "-c"],
+            ["a"],
+            id="the user's shell",
         ),
         pytest.param({"command": ["a"]}, ["a"], None, id="the user's command"),
         pytest.param({"args": ["b"]}, None, ["b"], id="arguments for the image's own command"),
@@ -38,8 +57,105 @@ def test_what_a_worker_runs(given, command, args):
 def test_a_worker_knows_its_role_and_nothing_of_the_hostfile():
     spec = worker_pod(make_job(), 0, NONE)["spec"]
     assert environment(spec) == {"K_MPI_JOB_ROLE": "worker"}
-    assert set(volumes(spec)) == {"ssh-auth"}
+    assert mounts(spec) == {
+        "/root/.ssh": "ssh-auth",
+        "/etc/mpi": "mpi-job-config",
+        "/run/mpi-operator": "mpi-job-environment",
+    }
+    items = volumes(spec)["mpi-job-config"]["configMap"]["items"]
+    assert {item["key"]: item["mode"] for item in items} == {
+        "remote_shell.sh": 0o555,
+        "worker.sh": 0o555,
+        "worker_ready.sh": 0o555,
+    }
+
+
+def test_where_nobody_uses_ssh_a_worker_is_plain():
+    spec = worker_pod(make_job(), 0, NO_SSH)["spec"]
+    assert first_container(spec)["command"] == ["/usr/sbin/sshd", "-De"]
     assert mounts(spec) == {"/root/.ssh": "ssh-auth"}
+    assert "startupProbe" not in first_container(spec)
+
+
+READY = ["/bin/sh", "/etc/mpi/worker_ready.sh"]
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        pytest.param({}, [*READY, "-De"], id="our sshd"),
+        pytest.param(
+            {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", "/home/me/sshd_config"]},
+            [*READY, "-De", "-f", "/home/me/sshd_config"],
+            id="the user's sshd, wherever it listens",
+        ),
+        pytest.param({"command": ["sh", "-c", "sshd -D"]}, None, id="what runs is not known"),
+        pytest.param({"args": ["-D"]}, None, id="what the image runs is not known"),
+        pytest.param({"readinessProbe": {"tcpSocket": {"port": 22}}}, None, id="the user asks"),
+        pytest.param({"startupProbe": {"tcpSocket": {"port": 22}}}, None, id="the user asks once"),
+    ],
+)
+def test_a_worker_is_asked_whether_its_sshd_listens(given, command):
+    container = first_container(worker_pod(make_job(worker=pods(**given)), 0, NONE)["spec"])
+    probe = container.get("startupProbe") or {}
+    assert probe.get("exec", {}).get("command") == command
+    assert container.get("readinessProbe") == given.get("readinessProbe")
+
+
+HOST_NETWORK: dict[str, Any] = {"hostNetwork": True}
+
+
+def ssh_port(pod):
+    """Where the sshd of a worker is told to listen."""
+    container = first_container(pod["spec"])
+    words = [*container["command"], *container.get("args", ())]
+    return int(words[words.index("-p") + 1]) if "-p" in words else None
+
+
+def test_workers_on_the_network_of_their_nodes_have_ports_of_their_own():
+    job = make_job(worker=pods(HOST_NETWORK) | {"replicas": 300})
+    found = worker_pods(job, range(300), NONE)
+    ports = [ssh_port(pod) for pod in found]
+    assert len(set(ports)) == 300
+    assert all(20000 <= port < 30000 for port in ports)
+    for pod, port in zip(found, ports, strict=True):
+        container = first_container(pod["spec"])
+        assert container["ports"] == [{"containerPort": port, "hostPort": port, "protocol": "TCP"}]
+        assert container["startupProbe"]["exec"]["command"][-2:] == ["-p", str(port)]
+        assert environment(pod["spec"])["MPI_OPERATOR_FIRST_SSH_PORT"] == str(ports[0])
+
+
+@pytest.mark.parametrize(
+    ("worker", "launcher"),
+    [
+        pytest.param(pods(), {}, id="a network of its own"),
+        pytest.param(pods(HOST_NETWORK, command=["sshd", "-p", "2222"]), {}, id="the user's port"),
+        pytest.param(
+            pods(HOST_NETWORK, command=["sshd", "-oPort=2222"]), {}, id="the user's port, otherwise"
+        ),
+        pytest.param(
+            pods(HOST_NETWORK, command=["sshd"], args=["-o", "ListenAddress 0.0.0.0:7"]),
+            {},
+            id="the user's address",
+        ),
+        pytest.param(pods(HOST_NETWORK, command=["sh", "-c", "sshd"]), {}, id="a script"),
+        pytest.param(
+            pods(HOST_NETWORK),
+            pods(env=[{"name": "OMPI_MCA_plm_rsh_agent", "value": "mine"}]),
+            id="a remote shell that would not know the ports",
+        ),
+    ],
+)
+def test_the_port_is_chosen_only_where_nobody_else_does(worker, launcher):
+    pod = worker_pod(make_job(worker=worker, launcher=launcher), 0, NONE)
+    assert "ports" not in first_container(pod["spec"])
+    assert "MPI_OPERATOR_FIRST_SSH_PORT" not in environment(pod["spec"])
+
+
+def test_ports_of_the_user_are_kept():
+    given = {"containerPort": 80}
+    pod = worker_pod(make_job(worker=pods(HOST_NETWORK, ports=[given])), 0, NONE)
+    assert first_container(pod["spec"])["ports"][0] == given
 
 
 @pytest.mark.parametrize(

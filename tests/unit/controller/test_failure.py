@@ -13,6 +13,8 @@ LIMIT = JobCondition(
     type="Failed", status="True", reason="BackoffLimitExceeded", message="Job has reached its limit"
 )
 
+REFUSED = "mpi-operator: gave up on pi-worker-1 after 600 s: connect to host: Connection refused"
+
 
 def a_try(number, age, **status):
     return a_launcher_pod(JOB, "Failed", number=number, age=timedelta(minutes=age), **status)
@@ -51,13 +53,32 @@ def a_try(number, age, **status):
         pytest.param(
             LIMIT,
             [a_try(1, age=2, containerStatuses=terminated(1, "mpirun: no such file\n"))],
-            ("BackoffLimitExceeded", "Job has reached its limit: mpirun: no such file"),
-            id="the last lines of the launcher",
+            (
+                "BackoffLimitExceeded",
+                "Job has reached its limit (exit code 1): mpirun: no such file",
+            ),
+            id="the exit code and the last lines of the launcher",
+        ),
+        pytest.param(
+            LIMIT,
+            [a_try(1, age=2, containerStatuses=terminated(137, reason="OOMKilled"))],
+            ("BackoffLimitExceeded", "Job has reached its limit (exit code 137, OOMKilled)"),
+            id="a launcher that was silenced",
+        ),
+        pytest.param(
+            LIMIT,
+            [a_try(1, age=2, containerStatuses=terminated(1, f"{REFUSED}\nmpirun: failed"))],
+            (
+                "BackoffLimitExceeded",
+                "The launcher gave up on pi-worker-1 after 600 s: connect to host: Connection "
+                "refused (Job has reached its limit (exit code 1))",
+            ),
+            id="its remote shell gave up: that comes first",
         ),
         pytest.param(
             JobCondition(reason="DeadlineExceeded", message="too long"),
             [a_try(1, age=2, reason="Evicted", containerStatuses=terminated(1, "step 7"))],
-            ("DeadlineExceeded", "too long: step 7"),
+            ("DeadlineExceeded", "too long (exit code 1): step 7"),
             id="only a limit is made more precise by the pod",
         ),
         pytest.param(
@@ -73,8 +94,9 @@ def test_why_a_job_failed(failed, pods, expected):
 
 
 def test_what_was_heard_before_the_pod_went_is_told():
-    seen = observed(JOB, last_words="segmentation fault")
-    assert failure(seen, LIMIT)[1] == "Job has reached its limit: segmentation fault"
+    seen = observed(JOB, last_words="segmentation fault", last_exit="exit code 139")
+    told = "Job has reached its limit (exit code 139): segmentation fault"
+    assert failure(seen, LIMIT)[1] == told
 
 
 def test_a_message_is_as_long_as_a_condition_takes():

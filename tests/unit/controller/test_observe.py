@@ -142,7 +142,8 @@ def test_what_a_launcher_said_last_is_remembered_when_its_pod_is_gone():
     world.cluster.merge(PODS, key, said)
     seen_in(world)
     world.cluster.remove(PODS, key)
-    assert seen_in(world).last_words == "segmentation fault"
+    seen = seen_in(world)
+    assert (seen.last_words, seen.last_exit) == ("segmentation fault", "exit code 1")
 
 
 def test_another_job_of_the_same_name_is_not_confused_with_it():

@@ -1,0 +1,28 @@
+"""Scripts that run in pods: what makes a start wait for what is not there yet.
+
+They are files of their own, to be read and run as what they are. In a pod they are at `PATH`, and
+need nothing of an image but a POSIX shell and ssh.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+REMOTE_SHELL = "remote_shell.sh"
+WORKER = "worker.sh"
+WORKER_READY = "worker_ready.sh"
+NAMES = (REMOTE_SHELL, WORKER, WORKER_READY)
+
+PATH = "/etc/mpi"  # of all that the operator tells the pods of a job
+KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker keeps that of its container
+GAVE_UP = "mpi-operator: gave up on "  # how the last words of a remote shell begin
+
+
+@cache
+def text(name: str) -> str:
+    """A script."""
+    return (files(__package__) / name).read_text()
+
+
+def shared(known: str) -> str:
+    """A text, or our own copy of it if it is one of the scripts: each job has a copy in caches."""
+    return next((ours for ours in map(text, NAMES) if ours == known), known)

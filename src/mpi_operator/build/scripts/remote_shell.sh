@@ -1,0 +1,203 @@
+#!/bin/sh
+# The remote shell of mpirun: ssh that waits for workers which are not there yet.
+#
+#   remote_shell.sh [ssh options] HOST COMMAND...
+#
+# The pods of a job start together, so a worker's name or its sshd may come after the launcher.
+# Only what certainly did not begin is tried again: ssh failed, and never got to be authenticated.
+# Needs sh, ssh and sleep; without a place for a temporary file it is plain ssh.
+
+environment=/run/mpi-operator/environment # written by worker.sh
+last_words=/dev/termination-log
+longest_refusal=600 # seconds: an image may still be pulled. Names are waited for without end
+gave_up=79          # the exit code
+
+[ -e /proc/$$/fd/0 ] || exec </dev/null # whoever started this may have closed it
+
+say() { printf 'mpi-operator: %s\n' "$*" >&2; }
+
+# Sorts the arguments: what is left in "$@" are options, without -q, for ssh's words are needed.
+host='' command='' is_value='' is_end='' remaining=$#
+while [ "$remaining" -gt 0 ]; do
+  word=$1
+  if [ -n "$is_value" ]; then
+    is_value='' && set -- "$@" "$word"
+  else
+    case $is_end$word in
+      --) is_end=yes ;;
+      -?*)
+        flags=${word#-} kept=''
+        while [ -n "$flags" ]; do
+          others=${flags#?} && flag=${flags%"$others"}
+          case $flag in
+            q) ;;
+            [BbcDEeFIiJLlmOopQRSWw])
+              kept=$kept$flags
+              [ -n "$others" ] || is_value=yes
+              others=''
+              ;;
+            *) kept=$kept$flag ;;
+          esac
+          flags=$others
+        done
+        [ -z "$kept" ] || set -- "$@" "-$kept"
+        ;;
+      *)
+        [ -z "$host" ] || break # the command begins
+        host=$word is_end=''
+        ;;
+    esac
+  fi
+  shift
+  remaining=$((remaining - 1))
+done
+while [ "$remaining" -gt 0 ]; do
+  command="${command:+$command }$1" # as ssh does
+  shift
+  remaining=$((remaining - 1))
+done
+[ -n "$command" ] || exec ssh "$@" -- "$host"
+worker=${host%%.*}
+
+# A host that is this very pod needs no ssh, and a launcher that works too has no sshd.
+read -r here 2>/dev/null </proc/sys/kernel/hostname
+[ -z "$here" ] || [ "$worker" != "$here" ] || exec /bin/sh -c "$command"
+
+# Sessions of sshd begin with an empty environment.
+command="[ ! -r $environment ] || . $environment; $command"
+
+# On the network of the nodes each worker has a port of its own. What the user asks for comes first.
+number=${worker##*-worker-}
+case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
+  *[!0-9]*) ;;
+  *) set -- "$@" -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000)) ;;
+esac
+set -- "$@" -o ConnectTimeout=15
+
+# Nobody else's file, whatever lies there already.
+make_log() {
+  umask 077
+  set -C
+  for directory in "${TMPDIR:-/tmp}" /tmp /dev/shm; do
+    log=$directory/mpi-remote-shell.$$
+    if (: >"$log") 2>/dev/null; then
+      set +C
+      return
+    fi
+  done
+  set +C
+  return 1
+}
+mask=$(umask)
+make_log || exec ssh "$@" -- "$host" "$command"
+umask "$mask"
+trap 'rm -f "$log"' EXIT
+
+# Whoever ends this process means ssh.
+child='' signal=''
+stop() {
+  signal=$1
+  [ -z "$child" ] || kill -s TERM "$child" 2>/dev/null
+}
+trap 'stop 1' HUP
+trap 'stop 2' INT
+trap 'stop 15' TERM
+
+# The shell takes the standard input away from what it does not wait for.
+exec 3<&0
+
+# Runs ssh once. Its own words go to a file, so that those of the command stay apart; VERBOSE, for
+# then it says when it is authenticated.
+try() {
+  : >"$log"
+  ssh -o LogLevel=VERBOSE -o ConnectionAttempts=1 "$@" -E "$log" -- "$host" "$command" <&3 3<&- &
+  child=$!
+  wait "$child"
+  code=$?
+  while kill -0 "$child" 2>/dev/null; do # a signal came, and it has not ended yet
+    wait "$child"
+    code=$?
+  done
+  child=''
+}
+
+# Sets `missing` to what is not there yet, name or sshd, and `cause` to ssh's words about it.
+return_char=$(printf '\r')
+find_out() {
+  missing='' cause='' is_final=''
+  while IFS= read -r line || [ -n "$line" ]; do
+    line=${line%"$return_char"}
+    case $line in
+      'Authenticated to '* | *'Permission denied ('* | 'Host key verification failed'* | *'Too many authentication failures'*)
+        is_final=yes
+        ;;
+      *'Could not resolve hostname'*) missing=name cause=${line#ssh: } ;;
+      'ssh: connect to host '* | 'Connection closed by '* | 'Connection reset by '* | *'Connection timed out'* | \
+        'kex_exchange_identification: '* | 'ssh_exchange_identification: '* | 'banner exchange: '* | \
+        'Connection to '*' timed out' | 'ssh_dispatch_run_fatal: '*)
+        missing=sshd cause=${line#ssh: }
+        ;;
+    esac
+  done <"$log"
+  [ -z "$is_final" ] || missing=''
+}
+
+# What ssh has to say, less what it says about every session.
+pass_on() {
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      'Authenticated to '* | 'Transferred: '* | 'Bytes per second: '* | 'Warning: Permanently added '*) ;;
+      *) printf '%s\n' "${line%"$return_char"}" >&2 ;;
+    esac
+  done <"$log"
+}
+
+read_clock() {
+  read -r now _ </proc/uptime
+  now=${now%%.*}
+}
+
+is_hopeless() {
+  case ${MPI_OPERATOR_INIT_TIMEOUT:-none} in
+    *[!0-9]*) [ "$missing" = sshd ] && [ $((now - refused)) -ge "$longest_refusal" ] ;;
+    *) [ "$waited" -ge "$MPI_OPERATOR_INIT_TIMEOUT" ] ;;
+  esac
+}
+
+# Later and later: a large job that waits for a queue would keep the name servers busy.
+pause() {
+  case $tries in
+    1) seconds=0.2 ;;
+    2) seconds=0.4 ;;
+    3) seconds=0.8 ;;
+    *) if [ "$waited" -lt 60 ]; then seconds=2; else seconds=5; fi ;;
+  esac
+  sleep "$seconds" 2>/dev/null || sleep 1
+}
+
+read_clock
+began=$now told=$now refused='' tries=0 patience=5
+while :; do
+  try "$@"
+  [ -z "$signal" ] || exit $((128 + signal))
+  [ "$code" -eq 255 ] || exit "$code"
+  find_out
+  if [ -z "$missing" ]; then
+    pass_on
+    exit "$code"
+  fi
+  read_clock
+  tries=$((tries + 1)) waited=$((now - began))
+  if [ "$missing" = name ]; then refused=''; else refused=${refused:-$now}; fi
+  if is_hopeless; then
+    say "gave up on $worker after $waited s: $cause"
+    printf 'mpi-operator: %s\n' "gave up on $worker after $waited s: $cause" 2>/dev/null >>"$last_words"
+    exit "$gave_up"
+  fi
+  if [ $((now - told)) -ge "$patience" ]; then
+    say "waiting for $worker, $waited s so far: $cause"
+    told=$now patience=30
+  fi
+  pause
+  [ -z "$signal" ] || exit $((128 + signal))
+done

@@ -1,0 +1,72 @@
+"""The scripts that go into pods, run by the shells that images have."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from mpi_operator.build import scripts
+
+SHELLS = {
+    "dash": ["dash"],
+    "bash": ["bash", "--posix"],  # what it is when it is called sh
+    "busybox": ["busybox", "sh"],
+}
+
+
+def missing(shell: str) -> bool:
+    return shutil.which(SHELLS[shell][0]) is None
+
+
+class Scripts:
+    """Copies of the scripts whose files are in a directory of the test."""
+
+    def __init__(self, directory: Path, shell: str) -> None:
+        self.directory = directory
+        self._shell = SHELLS[shell]
+        self.last_words = directory / "termination-log"
+        self.run_directory = directory / "run"
+        self.run_directory.mkdir()
+        self.configuration = directory / "etc"
+        (self.configuration / "sshd_config.d").mkdir(parents=True)
+        self._first_process = directory / "stat"
+        self.has_run_for(seconds=0)
+        self.last_words.touch()
+        for name in (scripts.REMOTE_SHELL, scripts.WORKER, scripts.WORKER_READY):
+            text = scripts.text(name)
+            text = text.replace("/run/mpi-operator", str(self.run_directory))
+            text = text.replace("/dev/termination-log", str(self.last_words))
+            text = text.replace("/etc/ssh", str(self.configuration))
+            text = text.replace("/proc/1/stat", str(self._first_process))
+            (directory / name).write_text(text)
+
+    @property
+    def environment(self) -> Path:
+        """Where a worker keeps the environment of its container."""
+        return self.run_directory / "environment"
+
+    def has_run_for(self, seconds: float) -> None:
+        """Let the container be so old."""
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        ticks = int(max(uptime - seconds, 0) * 100)
+        self._first_process.write_text(f"1 (a (b) c) S {'0 ' * 18}{ticks} 0\n")
+
+    def give_up_early(self) -> None:
+        """Let the remote shell take two seconds for ten minutes."""
+        script = self.directory / scripts.REMOTE_SHELL
+        text = script.read_text()
+        assert "longest_refusal=600" in text
+        script.write_text(text.replace("longest_refusal=600", "longest_refusal=2"))
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        return [*self._shell, str(self.directory / name), *arguments]
+
+    def start(
+        self, name: str, *arguments: str, env: dict[str, str] | None = None, **more: Any
+    ) -> "subprocess.Popen[str]":
+        streams: Any = {"stdin": subprocess.PIPE, "stdout": -1, "stderr": -1, "text": True}
+        surroundings = {**os.environ, "TMPDIR": str(self.directory), **(env or {})}
+        return subprocess.Popen(
+            self.command(name, *arguments), env=surroundings, **(streams | more)
+        )

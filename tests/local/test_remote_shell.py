@@ -1,0 +1,262 @@
+"""The remote shell of mpirun, with a real ssh and a real sshd."""
+
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from mpi_operator.build.scripts import GAVE_UP, REMOTE_SHELL, WORKER
+from tests.local.scripts import SHELLS, Scripts, missing
+from tests.support.sshd import SSHD, Sshd
+from tests.support.waiting import block_until
+
+pytestmark = pytest.mark.skipif(SSHD is None, reason="needs sshd (Debian: openssh-server)")
+
+HOST = "pi-worker-1.pi.lab.svc"
+NOWHERE = "no-such-host.invalid"
+GIVES_UP_SOON = {"MPI_OPERATOR_INIT_TIMEOUT": "0"}
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    if missing(request.param):
+        pytest.skip(f"needs {request.param}")
+    return request.param
+
+
+@pytest.fixture
+def scripts(tmp_path, shell):
+    return Scripts(tmp_path, shell)
+
+
+@pytest.fixture
+def sshd(tmp_path):
+    place = tmp_path / "sshd"
+    place.mkdir()
+    server = Sshd(place)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def remote(scripts, sshd):
+    """Starts a remote shell; whatever is left of it ends with the test."""
+    started = []
+
+    def start(*command, host=HOST, options=(), env=None):
+        arguments = ("-F", str(sshd.client), *options, host, *command)
+        process = scripts.start(REMOTE_SHELL, *arguments, env=env)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def has_tried(scripts):
+    """Whether ssh has failed at least once: its words are in the file of the script."""
+    logs = scripts.directory.glob("mpi-remote-shell.*")
+    return any(log.stat().st_size for log in logs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="Open MPI"),
+        pytest.param(["-x"], id="MPICH"),
+        pytest.param(["-q", "-x"], id="Intel MPI"),
+        pytest.param(["-o", "ConnectionAttempts=10"], id="with arguments for ssh"),
+        pytest.param(
+            ["-qxoConnectionAttempts=10", "-l", os.environ.get("USER") or "root"], id="in one word"
+        ),
+    ],
+)
+def test_the_command_runs_there_whatever_the_options(remote, sshd, options):
+    sshd.start()
+    out, err = remote("echo", "it is", "$((1 + 1))", options=options).communicate(timeout=30)
+    assert (out, err) == ("it is 2\n", "")
+
+
+def test_standard_streams_and_the_exit_code_pass_through(remote, sshd):
+    sshd.start()
+    process = remote("cat; echo wrong >&2; exit 7")
+    assert process.communicate("words\n", timeout=30) == ("words\n", "wrong\n")
+    assert process.returncode == 7
+
+
+def test_an_sshd_that_comes_late_is_waited_for(remote, scripts, sshd):
+    process = remote("echo here")
+    block_until(lambda: has_tried(scripts))
+    sshd.start()
+    assert process.communicate(timeout=30) == ("here\n", "")
+    assert process.returncode == 0
+
+
+def test_a_name_that_comes_late_is_waited_for(remote, scripts, sshd):
+    sshd.resolves_to(NOWHERE)
+    process = remote("echo here")
+    block_until(lambda: has_tried(scripts))
+    sshd.start()
+    sshd.resolves_to("127.0.0.1")
+    assert process.communicate(timeout=30) == ("here\n", "")
+
+
+def test_what_is_waited_for_is_said(remote):
+    process = remote("true")
+    line = process.stderr.readline()
+    assert line.startswith("mpi-operator: waiting for pi-worker-1, ")
+    assert "Connection refused" in line
+
+
+@pytest.mark.parametrize(
+    ("address", "env", "cause"),
+    [
+        pytest.param(
+            "127.0.0.1", GIVES_UP_SOON, "Connection refused", id="sshd, in the time given"
+        ),
+        pytest.param("127.0.0.1", {}, "Connection refused", id="sshd, after a while"),
+        pytest.param(NOWHERE, GIVES_UP_SOON, "Could not resolve hostname", id="name"),
+    ],
+)
+def test_it_gives_up_with_a_sentence_and_a_code_of_its_own(
+    remote, scripts, sshd, address, env, cause
+):
+    scripts.give_up_early()
+    sshd.resolves_to(address)
+    process = remote("true", env=env)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 79
+    [sentence] = err.splitlines()
+    assert sentence.startswith(f"{GAVE_UP}pi-worker-1 after ")
+    assert cause in sentence
+    assert scripts.last_words.read_text() == f"{sentence}\n"
+
+
+def test_a_connection_that_is_closed_at_once_is_tried_again(remote, sshd):
+    with socket.create_server(("127.0.0.1", sshd.port)) as listener:
+        process = remote("echo here")
+        listener.accept()[0].close()
+    sshd.start()
+    assert process.communicate(timeout=30) == ("here\n", "")
+
+
+def test_who_is_not_let_in_hears_it_at_once(remote, sshd):
+    (sshd.directory / "key.pub").write_text("")
+    sshd.start()
+    process = remote("true")
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 255
+    assert "Permission denied" in err
+    assert "mpi-operator" not in err
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param("exit 255", id="by the command"),
+        pytest.param("kill -9 $PPID", id="by a session that was killed"),
+        pytest.param("echo 'Connection closed by it' >&2; exit 255", id="with misleading words"),
+    ],
+)
+def test_what_has_begun_is_never_begun_again(remote, sshd, scripts, ending):
+    sshd.start()
+    begun = scripts.directory / "begun"
+    process = remote(f"echo once >>{begun}; {ending}")
+    process.communicate(timeout=30)
+    assert process.returncode == 255
+    assert begun.read_text() == "once\n"
+
+
+def test_who_ends_it_ends_ssh(remote, sshd):
+    sshd.start()
+    process = remote("echo $$; exec sleep 600")
+    process.stdout.readline()
+    [child] = children(process.pid)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 143
+    assert not os.path.exists(f"/proc/{child}")
+
+
+def children(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], stdout=-1, text=True)
+    return found.stdout.split()
+
+
+def test_it_leaves_no_file(remote, sshd, scripts):
+    sshd.start()
+    remote("true").communicate(timeout=30)
+    assert not list(scripts.directory.glob("mpi-remote-shell.*"))
+
+
+def test_a_host_that_is_this_one_needs_no_ssh(remote):
+    process = remote("cat; exit 3", host=f"{socket.gethostname()}.pi.lab.svc")
+    assert process.communicate("words\n", timeout=30) == ("words\n", "")
+    assert process.returncode == 3
+
+
+def test_without_a_standard_input_it_works_too(scripts, sshd):
+    sshd.start()
+    command = scripts.command(REMOTE_SHELL, "-F", str(sshd.client), HOST, "echo here")
+    closed = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *command], stdout=-1, text=True)
+    assert closed.stdout == "here\n"
+
+
+HOSTILE = {
+    "QUOTED": 'it\'s "so"',
+    "LINES": "one\ntwo\nexport EVIL=yes\n",
+    "DOLLARS": "$HOME ${PATH} $(touch {proof}) `touch {proof}`",
+    "BREAKS": "'; touch {proof}; '",
+    "BACKSLASHES": "\\n \\' \\",
+    "SPACES": "  a  b\t",
+    "EMPTY": "",
+    "UNICODE": "é→",
+}
+
+
+def test_the_environment_of_the_container_arrives_unchanged(remote, scripts, sshd, tmp_path):
+    proof = tmp_path / "proof"
+    given = {name: value.replace("{proof}", str(proof)) for name, value in HOSTILE.items()}
+    kept = {"HOME": "/nowhere", "UID": "7", "EXTRA": "1"}
+    started = scripts.start(WORKER, "env", "-0", env={**given, **kept})
+    passed = started.communicate(timeout=30)[0]
+    sshd.start()
+    seen = remote("env -0").communicate(timeout=30)[0]
+    arrived = dict(each.split("=", 1) for each in seen.split("\0") if each)
+    assert {name: arrived.get(name) for name in given} == given
+    assert arrived["EXTRA"] == "1"
+    assert arrived["HOME"] != "/nowhere"
+    assert "EVIL" not in arrived
+    assert "mpi_operator" not in seen + passed
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize("reader", SHELLS)
+def test_every_shell_reads_what_any_shell_kept(scripts, reader):
+    if missing(reader):
+        pytest.skip(f"needs {reader}")
+    scripts.start(WORKER, "true", env=HOSTILE).communicate(timeout=30)
+    command = [*SHELLS[reader], "-c", f". {scripts.environment}; env -0"]
+    empty = {"PATH": os.environ["PATH"]}
+    seen = subprocess.run(command, env=empty, stdout=-1, text=True, check=True).stdout
+    arrived = dict(each.split("=", 1) for each in seen.split("\0") if each)
+    assert {name: arrived.get(name) for name in HOSTILE} == HOSTILE
+
+
+def test_a_worker_that_cannot_keep_its_environment_starts_all_the_same(scripts):
+    scripts.run_directory.rmdir()
+    process = scripts.start(WORKER, "echo", "started", env={"MINE": "1"})
+    out, err = process.communicate(timeout=30)
+    assert out == "started\n"
+    assert "ranks will lack the variables" in err
+
+
+def test_a_port_of_its_own_is_that_of_its_number(remote, sshd, scripts):
+    sshd.start()
+    sshd.client.write_text(sshd.client.read_text().replace(f"Port {sshd.port}", ""))
+    env = {"MPI_OPERATOR_FIRST_SSH_PORT": "29999", **GIVES_UP_SOON}
+    _, err = remote("true", env=env).communicate(timeout=30)
+    assert "port 20000: Connection refused" in err

@@ -1,0 +1,79 @@
+"""A real sshd on loopback, as whoever runs the tests, with keys of its own."""
+
+import os
+import shutil
+import socket
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from tests.support.waiting import block_until
+
+SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
+
+_CONFIGURATION = """\
+ListenAddress 127.0.0.1
+HostKey {directory}/host
+AuthorizedKeysFile {directory}/key.pub
+PidFile none
+StrictModes no
+UsePAM no
+"""
+_CLIENT = """\
+Host *
+  HostName {address}
+  Port {port}
+  IdentityFile {directory}/key
+  IdentitiesOnly yes
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+"""
+
+
+class Sshd:
+    """A place where an sshd can be: it runs when it is started."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = _free_port()
+        self.client = directory / "client"
+        self._process: subprocess.Popen[bytes] | None = None
+        for name in ("host", "key"):
+            make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
+            subprocess.run(make, check=True)
+        (directory / "server").write_text(_CONFIGURATION.format(directory=directory))
+        self.resolves_to("127.0.0.1")
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["-De", "-f", str(self.directory / "server"), "-p", str(self.port)]
+
+    def resolves_to(self, address: str) -> None:
+        """Let every host name mean an address, for whoever uses our client configuration."""
+        text = _CLIENT.format(directory=self.directory, port=self.port, address=address)
+        self.client.write_text(text)
+
+    def start(self) -> None:
+        assert SSHD is not None
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # it insists on that
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen([SSHD, *self.arguments], stderr=log)
+        block_until(self._is_listening)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.terminate()
+            self._process.wait()
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

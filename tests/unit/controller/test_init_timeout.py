@@ -1,0 +1,207 @@
+"""How long a start may take."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller.giving_up import gave_up
+from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
+from mpi_operator.kube.resources import JOBS, PODS, Key
+from tests.support.cluster import timestamp
+from tests.support.observations import (
+    NOW,
+    a_job,
+    a_launcher,
+    a_launcher_pod,
+    a_worker,
+    observed,
+    terminated,
+    unschedulable,
+    workers,
+)
+from tests.support.worlds import World
+
+TEN_MINUTES = {"mpi-operator.kubeflow.org/init-timeout": "10m"}
+WAITS = {"launcherCreationPolicy": "WaitForWorkersReady"}
+CAUSE = "pi-worker-1 after 600 s: connect to host x: Connection refused"
+REFUSED = f"mpi-operator: gave up on {CAUSE}"
+GAVE_UP = f"The launcher gave up on {CAUSE}"
+
+
+def a_start(minutes=10, *conditions, **changes):
+    """A job that was started so long ago."""
+    changes = {"annotations": TEN_MINUTES, **changes}
+    began = timestamp(NOW - timedelta(minutes=minutes))
+    return a_job(status={"startTime": began, "conditions": list(conditions)}, **changes)
+
+
+JOB = a_start()
+RUNS = {"type": "Running", "status": "True"}
+SUSPENDED = {"type": "Suspended", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        pytest.param(
+            observed(JOB, workers(JOB, "Running", "Pending"), launcher=a_launcher(JOB)),
+            "did not start within 600 s (mpi-operator.kubeflow.org/init-timeout): pi-worker-1 of 2 "
+            "workers not running",
+            id="a worker that does not run",
+        ),
+        pytest.param(
+            observed(JOB),
+            "pi-worker-0 and 1 more of 2 workers not running",
+            id="workers that are not even there",
+        ),
+        pytest.param(
+            observed(a_start(**WAITS), [a_worker(JOB, 0), a_worker(JOB, 1, ready=False)]),
+            "pi-worker-1 of 2 workers not ready",
+            id="a worker that is not ready, where the launcher waits for that",
+        ),
+        pytest.param(
+            observed(JOB, workers(JOB, "Running", "Running"), launcher=a_launcher(JOB)),
+            "the launcher does not run",
+            id="a launcher that does not run",
+        ),
+        pytest.param(
+            observed(
+                a_start(1, RUNS),
+                workers(JOB, "Running", "Running"),
+                launcher=a_launcher(JOB, failed=1),
+                launcher_pods=(
+                    a_launcher_pod(JOB, "Failed", containerStatuses=terminated(1, REFUSED)),
+                ),
+            ),
+            GAVE_UP,
+            id="a worker that the launcher does not reach",
+        ),
+    ],
+)
+def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
+    trouble = init_timeout(seen, NOW)
+    assert trouble is not None
+    assert (trouble.reason, trouble.is_fatal) == ("InitTimeout", True)
+    assert trouble.message.endswith(words)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(observed(a_start(annotations={})), id="nobody is in a hurry"),
+        pytest.param(
+            observed(a_start(annotations={"mpi-operator.kubeflow.org/init-timeout": "soon"})),
+            id="not a time",
+        ),
+        pytest.param(observed(a_start(9)), id="there is time left"),
+        pytest.param(observed(a_job(annotations=TEN_MINUTES)), id="it has not begun"),
+        pytest.param(observed(a_start(99, SUSPENDED)), id="it goes on after a pause"),
+        pytest.param(observed(a_start(99, RUNS)), id="it has run"),
+        pytest.param(
+            observed(a_start(99), launcher=a_launcher(JOB, failed=1)), id="its launcher has failed"
+        ),
+        pytest.param(
+            observed(
+                a_start(99),
+                workers(JOB, "Running", "Running"),
+                launcher=a_launcher(JOB),
+                launcher_pods=(a_launcher_pod(JOB),),
+            ),
+            id="it runs, which is not on record yet",
+        ),
+        pytest.param(
+            observed(
+                a_start(99, RUNS, annotations={}),
+                launcher_pods=(
+                    a_launcher_pod(JOB, "Failed", containerStatuses=terminated(1, REFUSED)),
+                ),
+            ),
+            id="its launcher gave up, and will be tried again",
+        ),
+    ],
+)
+def test_nothing_is_too_late_here(seen):
+    assert init_timeout(seen, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("job", "left"),
+    [
+        (a_start(4), timedelta(minutes=6)),
+        (a_start(4, SUSPENDED), timedelta(minutes=10)),
+        (a_job(annotations=TEN_MINUTES), timedelta(minutes=10)),
+        (a_start(4, RUNS), None),
+        (a_start(4, annotations={}), None),
+    ],
+)
+def test_how_long_a_start_may_still_take(job, left):
+    assert time_to_init_timeout(observed(job), NOW) == left
+
+
+def unschedulable_worker(world):
+    key = Key("lab", "pi-worker-1")
+    status = {"phase": "Pending", "conditions": unschedulable("0/2 nodes are available")}
+    world.cluster.merge(PODS, key, {"status": status})
+
+
+def failed(world):
+    return next(each for each in world.job.status.conditions if each.type == "Failed")
+
+
+@pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+def test_a_job_that_does_not_start_fails_and_its_launcher_ends(policy):
+    world = World(2, annotations=TEN_MINUTES, launcherCreationPolicy=policy).settle()
+    world.worker_runs(0)
+    unschedulable_worker(world)
+    world.launcher_runs()
+    world.rest()
+    assert world.conditions["Failed"] == "True InitTimeout"
+    assert "pi-worker-1: 0/2 nodes are available" in failed(world).message
+    launcher = world.cluster.find(JOBS, Key("lab", "pi-launcher"))
+    assert launcher is None or launcher["spec"]["suspend"]
+    assert world.now - NOW == timedelta(minutes=10)
+
+
+def test_without_the_annotation_a_job_waits():
+    world = World(2).settle()
+    unschedulable_worker(world)
+    world.pass_time(10_000_000)
+    world.settle()
+    assert "Failed" not in world.conditions
+
+
+def test_a_resumed_job_has_all_its_time_again():
+    world = World(2, annotations=TEN_MINUTES).settle()
+    world.pass_time(500)
+    world.suspend()
+    world.rest()
+    world.pass_time(5000)
+    world.resume()
+    world.settle()
+    world.pass_time(599)
+    world.settle()
+    assert "Failed" not in world.conditions
+    world.pass_time(1)
+    world.settle()
+    assert world.conditions["Failed"] == "True InitTimeout"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param("", "", id="nothing was said"),
+        pytest.param("mpirun: failed", "", id="something else was said"),
+        pytest.param(
+            f"{REFUSED}\n{REFUSED.replace('worker-1', 'worker-2')}\n",
+            GAVE_UP,
+            id="the first worker that was given up",
+        ),
+        pytest.param(
+            f"[1] {REFUSED}",
+            GAVE_UP,
+            id="with what mpirun writes in front",
+        ),
+    ],
+)
+def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
+    assert gave_up(words) == sentence
