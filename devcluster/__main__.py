@@ -9,12 +9,24 @@ works, however long the first build takes. (`export KUBECONFIG=$(…)` would hid
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devcluster import binaries, locks, runs, status
+from devcluster import (
+    binaries,
+    cluster,
+    containerd,
+    image_store,
+    images,
+    locks,
+    runs,
+    slots,
+    status,
+)
 from devcluster.binaries import say_to_stderr as say
 from devcluster.control_plane import ControlPlane
 from devcluster.process import StillAlive
@@ -27,10 +39,12 @@ _EXAMPLES = """\
 examples:
   # compile the pinned programs once (minutes)
   python -m devcluster build
-  # a control plane that outlives this command
+  # a cluster that outlives this command: two nodes where we are root, else none
   KUBECONFIG=$(python -m devcluster up) && export KUBECONFIG
-  # another one, with an audit log
-  python -m devcluster up --name two --audit
+  # another one, without nodes and with an audit log
+  python -m devcluster up --name two --nodes 0 --audit
+  # put an image on its nodes
+  python -m devcluster load image.tar
   python -m devcluster status -o json
   python -m devcluster down --all
   # remove what dead owners and old versions left behind
@@ -45,6 +59,10 @@ _ERRORS = (
     StillAlive,
     runs.NameTaken,
     runs.BadName,
+    slots.NoSlot,
+    images.BadArchive,
+    containerd.ImportFailed,
+    cluster.NoNodes,
 )
 
 
@@ -65,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build(options: argparse.Namespace) -> int:
     """Compile what is missing; print where everything is."""
     try:
-        programs = binaries.provide(options.programs or binaries.TOOLS)
+        programs = binaries.provide(_programs(_possible(options)))
     except binaries.CannotBuild as error:
         if not options.if_possible:
             raise
@@ -77,22 +95,36 @@ def build(options: argparse.Namespace) -> int:
 
 
 def up(options: argparse.Namespace) -> int:
-    """Start a control plane, or what has died of it; print the path of its kubeconfig."""
+    """Start a cluster, or what has died of it; print the path of its kubeconfig."""
     with _sole_worker_on(options.name):
-        control_plane = ControlPlane.adopt(options.name)
-        if control_plane is None:
-            control_plane = _start(options)
+        started = cluster.adopt(options.name)
+        if started is None:
+            started = _start(options)
         else:
-            _report_revival(options.name, control_plane.revive())
+            _report_revival(options.name, started.revive())
             _report_ignored(options)
-        path = control_plane.kubeconfig()
-        control_plane.detach()
+        path = started.kubeconfig()
+        started.detach()
     print(path)
     return 0
 
 
+def load(options: argparse.Namespace) -> int:
+    """Put images on the nodes of a cluster."""
+    with _sole_worker_on(options.name):
+        target = cluster.adopt(options.name)
+        if target is None:
+            say(f"{options.name}: not up{_others()}")
+            return 1
+        try:
+            cluster.load(target, options.archives)
+        finally:
+            target.detach()
+    return 0
+
+
 def down(options: argparse.Namespace) -> int:
-    """Take a control plane down, if it is up."""
+    """Take a cluster down, if it is up."""
     names = [directory.name for directory in runs.detached()] if options.all else [options.name]
     for name in names:
         _take_down(name)
@@ -118,22 +150,24 @@ def clean(options: argparse.Namespace) -> int:
     for name in runs.reap():
         say(f"Removed {name}, whose owner is dead.")
     builds = binaries.cached() if options.binaries else binaries.outdated()
-    for path in builds:
+    stores = image_store.unused() if options.images else []
+    for path in (*builds, *stores):
         say(f"Removed {path}.")
-    binaries.remove(builds)
+        shutil.rmtree(path)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m devcluster",
-        description="A real Kubernetes control plane on this machine: no containers, no nodes.",
+        description="A real Kubernetes cluster on this machine, with or without nodes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_build(commands)
     _add_up(commands)
+    _add_load(commands)
     _add_down(commands)
     _add_status(commands)
     _add_clean(commands)
@@ -143,7 +177,12 @@ def _parser() -> argparse.ArgumentParser:
 def _add_build(commands: "Commands") -> None:
     command = commands.add_parser("build", help="compile the pinned programs")
     command.add_argument(
-        "programs", nargs="*", type=_program, metavar="PROGRAM", help=", ".join(binaries.TOOLS)
+        "programs",
+        nargs="*",
+        type=_program,
+        metavar="PROGRAM",
+        help=f"{', '.join(binaries.TOOLS)}; or all for a use: {', '.join(binaries.USES)}"
+        " (default: control-plane)",
     )
     command.add_argument(
         "--if-possible", action="store_true", help="succeed where nothing can be built, and say why"
@@ -152,8 +191,14 @@ def _add_build(commands: "Commands") -> None:
 
 
 def _add_up(commands: "Commands") -> None:
-    command = commands.add_parser("up", help="start a control plane, unless it is up")
+    command = commands.add_parser("up", help="start a cluster, unless it is up")
     _add_name(command)
+    command.add_argument(
+        "--nodes",
+        type=int,
+        metavar="N",
+        help="how many nodes (default: 2 where nodes are possible, otherwise 0)",
+    )
     command.add_argument("--audit", action="store_true", help="write an audit log")
     command.add_argument(
         "--apiserver-arg",
@@ -163,6 +208,13 @@ def _add_up(commands: "Commands") -> None:
         help="one more flag for kube-apiserver, such as --apiserver-arg=--v=4; may be repeated",
     )
     command.set_defaults(command=up)
+
+
+def _add_load(commands: "Commands") -> None:
+    command = commands.add_parser("load", help="put images on its nodes")
+    _add_name(command)
+    command.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
+    command.set_defaults(command=load)
 
 
 def _add_down(commands: "Commands") -> None:
@@ -181,6 +233,7 @@ def _add_status(commands: "Commands") -> None:
 def _add_clean(commands: "Commands") -> None:
     command = commands.add_parser("clean", help="remove leftovers")
     command.add_argument("--binaries", action="store_true", help="also all compiled programs")
+    command.add_argument("--images", action="store_true", help="also the images kept for nodes")
     command.set_defaults(command=clean)
 
 
@@ -189,9 +242,25 @@ def _add_name(command: argparse.ArgumentParser) -> None:
 
 
 def _program(name: str) -> str:
-    if name not in binaries.TOOLS:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(binaries.TOOLS)}")
+    known = (*binaries.TOOLS, *binaries.USES)
+    if name not in known:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
     return name
+
+
+def _possible(options: argparse.Namespace) -> list[str]:
+    reason = cluster.why_not()
+    if not (options.if_possible and reason):
+        return list(options.programs)
+    useless = [use for use in ("nodes", "gang-scheduling") if use in options.programs]
+    if useless:
+        say(f"Not built: what is for {' and '.join(useless)}. {reason}")
+    return [name for name in options.programs if name not in useless] or ["control-plane"]
+
+
+def _programs(asked: Sequence[str]) -> list[str]:
+    wanted = asked or ["control-plane"]
+    return [program for name in wanted for program in binaries.USES.get(name, (name,))]
 
 
 def _sole_worker_on(name: str) -> AbstractContextManager[int]:
@@ -202,17 +271,23 @@ def _sole_worker_on(name: str) -> AbstractContextManager[int]:
 
 
 def _start(options: argparse.Namespace) -> ControlPlane:
-    control_plane = ControlPlane(
-        name=options.name,
-        controller_manager=True,
-        scheduler=True,
-        audit=options.audit,
-        apiserver_args=options.apiserver_arg,
+    nodes = _nodes_for(options)
+    say(f"{options.name}: starting, with {nodes or 'no'} nodes")
+    started = cluster.new(
+        nodes, name=options.name, audit=options.audit, apiserver_args=options.apiserver_arg
     )
-    say(f"{options.name}: starting")
-    control_plane.start()
-    say(f"{options.name}: up at {control_plane.url}")
-    return control_plane
+    started.start()
+    say(f"{options.name}: up at {started.url}")
+    return started
+
+
+def _nodes_for(options: argparse.Namespace) -> int:
+    if options.nodes is not None:
+        return int(options.nodes)
+    reason = cluster.why_not()
+    if reason:
+        say(f"{options.name}: WITHOUT NODES, so pods stay Pending. {reason}")
+    return 0 if reason else 2
 
 
 def _report_revival(name: str, revived: Sequence[str]) -> None:
@@ -220,7 +295,7 @@ def _report_revival(name: str, revived: Sequence[str]) -> None:
 
 
 def _report_ignored(options: argparse.Namespace) -> None:
-    if options.audit or options.apiserver_arg:
+    if options.audit or options.apiserver_arg or options.nodes is not None:
         say(f"{options.name}: as it was started; for other flags take it down first")
 
 

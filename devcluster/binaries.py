@@ -1,4 +1,4 @@
-"""The programs of the control plane: pinned, built from source once, kept outside the checkout.
+"""The programs of a cluster: pinned, built from source once, kept outside the checkout.
 
 Each program belongs to a small Go module under `tools/` whose go.mod and go.sum pin it and
 everything it is made of; the version here is read from there. A finished program lies in
@@ -15,7 +15,6 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from devcluster import locks, readiness
 
@@ -30,6 +30,7 @@ Say = Callable[[str], None]
 
 _MODULES = Path(__file__).parent / "tools"
 _HEARTBEAT_SECONDS = 30.0
+_OF_KUBERNETES = ("etcd", "kubernetes")  # these must fit together
 
 
 class CannotBuild(Exception):
@@ -50,6 +51,10 @@ class Tool:
     package: str
     usual: str
     version_packages: tuple[str, ...] = ()
+    # What makes it tell its version. A program that cannot is asked what it was compiled from.
+    version_arguments: tuple[str, ...] = ("--version",)
+    # Written by us: its version is told here, for there is no requirement to read it from.
+    own_version: str = ""
 
     @property
     def module_directory(self) -> Path:
@@ -58,7 +63,7 @@ class Tool:
     @property
     def version(self) -> str:
         """The pinned version, with its leading v."""
-        return required_version(self._read("go.mod"), self.requirement)
+        return self.own_version or required_version(self._read("go.mod"), self.requirement)
 
     @property
     def ldflags(self) -> str:
@@ -79,17 +84,17 @@ class Tool:
     @property
     def path(self) -> Path:
         """Where the finished program is, or will be."""
-        pins = "\0".join(
-            (self._read("go.mod"), self._read("go.sum"), self.ldflags, platform.machine())
-        )
+        files = (self._read(file) for file in ("go.mod", "go.sum", "main.go"))
+        pins = "\0".join((*filter(None, files), self.ldflags, platform.machine()))
         key = hashlib.sha256(pins.encode()).hexdigest()[:12]
         return cache_directory() / f"{self.name}-{self.version}-{key}" / self.name
 
     def _read(self, file: str) -> str:
-        return (self.module_directory / file).read_text()
+        path = self.module_directory / file
+        return path.read_text() if path.exists() else ""
 
 
-def _kubernetes(name: str, usual: str) -> Tool:
+def _kubernetes(name: str, usual: str, **options: Any) -> Tool:
     return Tool(
         name=name,
         module="kubernetes",
@@ -98,6 +103,19 @@ def _kubernetes(name: str, usual: str) -> Tool:
         usual=usual,
         # The first is what `--version` reports, the second what requests call themselves.
         version_packages=("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"),
+        **options,
+    )
+
+
+def _scheduler_plugins(command: str, usual: str) -> Tool:
+    return Tool(
+        name=f"scheduler-plugins-{command}",
+        module="scheduler-plugins",
+        requirement="sigs.k8s.io/scheduler-plugins",
+        package=f"sigs.k8s.io/scheduler-plugins/cmd/{command}",
+        usual=usual,
+        # Told its version, it would take that for the version of Kubernetes, and not start.
+        version_arguments=(),
     )
 
 
@@ -114,7 +132,35 @@ TOOLS = {
         _kubernetes("kube-apiserver", "5 minutes"),
         _kubernetes("kube-controller-manager", "a minute after kube-apiserver"),
         _kubernetes("kube-scheduler", "half a minute after kube-apiserver"),
+        _kubernetes("kubelet", "a minute after kube-apiserver"),
+        _kubernetes("kube-proxy", "half a minute after kube-apiserver"),
+        _kubernetes("kubectl", "a minute", version_arguments=("version", "--client")),
+        Tool(
+            name="coredns",
+            module="coredns",
+            requirement="github.com/coredns/coredns",
+            package=".",
+            usual="2 minutes",
+            version_arguments=("-version",),
+        ),
+        Tool(
+            name="pause",
+            module="pause",
+            requirement="",
+            package=".",
+            usual="a few seconds",
+            own_version="v1.0.0",
+        ),
+        _scheduler_plugins("scheduler", "4 minutes"),
+        _scheduler_plugins("controller", "a minute after its scheduler"),
     )
+}
+
+# What each use of a cluster needs, so that nobody waits for a compiler in vain.
+USES = {
+    "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
+    "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
 }
 
 
@@ -130,10 +176,12 @@ def cache_directory() -> Path:
 
 
 def provide(names: Iterable[str], *, say: Say = say_to_stderr) -> dict[str, Path]:
-    """The programs by name: from `KUBEBUILDER_ASSETS` if that is set, otherwise built here."""
-    if assets := os.environ.get("KUBEBUILDER_ASSETS"):
-        return {name: _from_assets(Path(assets), name) for name in names}
-    return build(names, say=say)
+    """The programs by name: from `KUBEBUILDER_ASSETS` if that is set, otherwise built here.
+
+    Of what is no part of Kubernetes (CoreDNS, for one) such a directory need not have a copy.
+    """
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    return {name: _provide(name, Path(assets) if assets else None, say) for name in names}
 
 
 def build(
@@ -169,6 +217,12 @@ def outdated() -> list[Path]:
     """Cached builds that no pin asks for any more."""
     wanted = {tool.path.parent for tool in TOOLS.values()}
     return [path for path in cached() if path not in wanted]
+
+
+def _provide(name: str, assets: Path | None, say: Say) -> Path:
+    if assets and (TOOLS[name].module in _OF_KUBERNETES or (assets / name).exists()):
+        return _from_assets(assets, name)
+    return build([name], say=say)[name]
 
 
 def _from_assets(assets: Path, name: str) -> Path:
@@ -282,16 +336,22 @@ def _await_compiler(
 
 
 def _check_version(tool: Tool, program: Path) -> None:
-    answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     expected = tool.version.removeprefix("v")
-    if answer.returncode != 0 or reported_version(answer.stdout) != expected:
+    answer = subprocess.run(_version_command(tool, program), capture_output=True, text=True)
+    if answer.returncode != 0 or _version_in(tool, answer.stdout) != expected:
         raise BuildFailed(
             f"{tool.name} was built but does not report version {expected}:"
             f" {(answer.stdout + answer.stderr).strip()!r}"
         )
 
 
-def remove(builds: Iterable[Path]) -> None:
-    """Delete cached builds."""
-    for path in builds:
-        shutil.rmtree(path)
+def _version_command(tool: Tool, program: Path) -> list[str]:
+    if tool.version_arguments:
+        return [str(program), *tool.version_arguments]
+    return ["go", "version", "-m", str(program)]
+
+
+def _version_in(tool: Tool, answer: str) -> str | None:
+    if tool.version_arguments:
+        return reported_version(answer)
+    return reported_version(answer.partition(f"\t{tool.requirement}\t")[2])

@@ -4,11 +4,11 @@
         path = control_plane.kubeconfig()         # cluster admin
         path = control_plane.kubeconfig("eve")    # somebody whom RBAC allows nothing
 
-Everything is real: TLS, client certificates, RBAC, admission, watches. What is missing are nodes.
-Without the controller manager nothing collects garbage, empties deleted namespaces or creates
-service accounts, and pods may be created without one. Any number may run at once; each listens on
-ports of its own and ends with its owner (see `runs`). All methods block: call them through
-`asyncio.to_thread` where that matters.
+Everything is real: TLS, client certificates, RBAC, admission, watches. What is missing are nodes:
+`cluster.Cluster` has those. Without the controller manager nothing collects garbage, empties
+deleted namespaces or creates service accounts, and pods may be created without one. Any number may
+run at once; each listens on ports of its own and ends with its owner (see `runs`). All methods
+block: call them through `asyncio.to_thread` where that matters.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from devcluster import audit, binaries, components, etcd, pki, ports, readiness, runs
 from devcluster.endpoint import Endpoint
@@ -47,6 +47,7 @@ class ControlPlane:
         scheduler: bool = False,
         audit: bool = False,
         apiserver_args: Sequence[str] = (),
+        controller_manager_args: Sequence[str] = (),
         address: str = "127.0.0.1",
         name: str | None = None,
         ready_seconds: float = 60.0,
@@ -57,6 +58,7 @@ class ControlPlane:
         self.components += [CONTROLLER_MANAGER] * controller_manager + [SCHEDULER] * scheduler
         self._audit = audit
         self._apiserver_args = list(apiserver_args)
+        self._controller_manager_args = list(controller_manager_args)
         self._name = name
         self._ready_seconds = ready_seconds
         self._processes: dict[str, Process] = {}
@@ -68,12 +70,10 @@ class ControlPlane:
         run = runs.adopt(name)
         if run is None:
             return None
-        saved = json.loads((run.directory / "control-plane.json").read_text())
-        control_plane = cls(address=saved["address"], audit=saved["audit"], name=name)
-        control_plane.ports = saved["ports"]
-        control_plane.components = saved["components"]
-        control_plane._processes = {process.name: process for process in run.processes()}
+        control_plane = cls(name=name)
         control_plane._run = run
+        control_plane._remember(json.loads((run.directory / "control-plane.json").read_text()))
+        control_plane._processes = {process.name: process for process in run.processes()}
         return control_plane
 
     def __enter__(self) -> Self:
@@ -105,18 +105,22 @@ class ControlPlane:
         return self._users.url
 
     @property
+    def keys(self) -> pki.Pki:
+        """All keys and certificates."""
+        return pki.Pki(self.directory / "pki")
+
+    @property
     def ca(self) -> Path:
         """The certificate that clients must trust."""
         return self._users.ca
 
     def start(self) -> None:
         """Build what is missing, start everything, and return when it is ready."""
-        programs = binaries.provide(self.components)
+        programs = self._provide()
         self._run = runs.create(self._name)
         try:
             self._create_files()
-            for component in self.components:
-                self._start_on_free_port(component, programs[component])
+            self._start_all(programs)
             self._save()
             self._wait_for_first_objects()
         except BaseException:
@@ -210,11 +214,17 @@ class ControlPlane:
 
     @property
     def _users(self) -> Users:
-        return Users(self.directory / "users", self._pki, self.address, self.ports[APISERVER])
+        return Users(self.directory / "users", self.keys, self.address, self.ports[APISERVER])
 
-    @property
-    def _pki(self) -> pki.Pki:
-        return pki.Pki(self.directory / "pki")
+    def _provide(self) -> dict[str, Path]:
+        return binaries.provide(self.components)
+
+    def _start_all(self, programs: dict[str, Path]) -> None:
+        self._start_components(self.components, programs)
+
+    def _start_components(self, names: Sequence[str], programs: dict[str, Path]) -> None:
+        for component in names:
+            self._start_on_free_port(component, programs[component])
 
     def _create_files(self) -> None:
         pki.create(
@@ -224,13 +234,20 @@ class ControlPlane:
         (self.directory / "audit-policy.json").write_text(json.dumps(audit.POLICY))
 
     def _save(self) -> None:
-        saved = {
+        (self.directory / "control-plane.json").write_text(json.dumps(self._facts()))
+
+    def _facts(self) -> dict[str, Any]:
+        """What somebody who adopts this one has to know."""
+        return {
             "address": self.address,
             "ports": self.ports,
             "components": self.components,
             "audit": self._audit,
         }
-        (self.directory / "control-plane.json").write_text(json.dumps(saved))
+
+    def _remember(self, facts: dict[str, Any]) -> None:
+        self.address, self._audit = facts["address"], facts["audit"]
+        self.ports, self.components = facts["ports"], facts["components"]
 
     def _start_on_free_port(self, component: str, program: Path) -> None:
         for _ in range(_PORT_ATTEMPTS - 1):
@@ -256,7 +273,7 @@ class ControlPlane:
         readiness.wait_until(is_ready, process, self._ready_seconds, log_start=log_start)
 
     def _command(self, component: str, program: Path) -> list[str]:
-        port, keys = self.ports[component], self._pki
+        port, keys = self.ports[component], self.keys
         if component == ETCD:
             data, peer_port = self.directory / "data", ports.free_port()
             return components.etcd(program, pki=keys, data=data, port=port, peer_port=peer_port)
@@ -273,7 +290,8 @@ class ControlPlane:
         # A user of its own for each, with the permissions that Kubernetes ships for it.
         identity = self.kubeconfig(f"system:{component}")
         command = _CLIENT_COMMANDS[component]
-        return command(program, pki=keys, kubeconfig=identity, port=port)
+        extra = self._controller_manager_args if component == CONTROLLER_MANAGER else []
+        return [*command(program, pki=keys, kubeconfig=identity, port=port), *extra]
 
     def _audit_flags(self) -> list[str]:
         if not self._audit:
@@ -290,7 +308,7 @@ class ControlPlane:
         return readiness.answers_ok(serving, "/healthz")
 
     def _etcd_endpoint(self) -> Endpoint:
-        files, authority = self._pki.pair("etcd"), self._pki.pair("etcd-ca")
+        files, authority = self.keys.pair("etcd"), self.keys.pair("etcd-ca")
         return Endpoint(
             "127.0.0.1", self.ports[ETCD], authority.certificate, files.certificate, files.key
         )

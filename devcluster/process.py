@@ -67,13 +67,15 @@ class Process:
         self.kill()
 
     def kill(self) -> None:
-        """End it and whatever it started, now."""
+        """End it and its group, now, and wait until it and its children are gone."""
+        family = self.family()
         self._signal(signal.SIGKILL)
-        if not self.wait(_KILL_SECONDS):
-            raise StillAlive(
-                f"{self.name} (pid {self.pid}) is still there {_KILL_SECONDS:.0f} s after SIGKILL;"
-                f" look at /proc/{self.pid}/status and at the kernel log."
-            )
+        for member in family:
+            if not member.wait(_KILL_SECONDS):
+                raise StillAlive(
+                    f"{member.name} (pid {member.pid}) is still there {_KILL_SECONDS:.0f} s after"
+                    f" SIGKILL; look at /proc/{member.pid}/status and at the kernel log."
+                )
         if self._child:
             self._child.wait()
 
@@ -118,6 +120,18 @@ class Process:
         """The process that `to_record` described, whether it still lives or not."""
         return cls(**{**record, "log": Path(record["log"])})
 
+    def family(self) -> list["Process"]:
+        """It and its children in its group: a wrapper such as `nsenter` is nothing by itself."""
+        found = [self]
+        if self.vitals() is None:
+            return found
+        with suppress(OSError):
+            for pid in map(int, _children_file(self.pid).read_text().split()):
+                vitals = vitals_of(pid)
+                if vitals and os.getpgid(pid) == self.pid:
+                    found.append(Process(f"{self.name}'s child", [], pid, vitals.born, self.log))
+        return found
+
     def _signal(self, number: signal.Signals) -> None:
         # A zombie still owns its pid, and its group may have members: compare births, not states.
         if self.vitals() is not None:
@@ -160,6 +174,10 @@ def vitals_of(pid: int) -> Vitals | None:
         uptime_seconds=time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"),
         memory_bytes=pages * os.sysconf("SC_PAGE_SIZE"),
     )
+
+
+def _children_file(pid: int) -> Path:
+    return Path(f"/proc/{pid}/task/{pid}/children")
 
 
 def _boot_id() -> str:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from http.client import HTTPException
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from devcluster.endpoint import Endpoint
@@ -28,6 +29,20 @@ def answers_ok(endpoint: Endpoint, path: str) -> Callable[[], bool]:
             return endpoint.request("GET", path, timeout=5).status == 200
         except (OSError, HTTPException):
             return False
+
+    return ask
+
+
+def answers_plainly(port: int, path: str) -> Callable[[], bool]:
+    """The same without TLS, for a server on this host only."""
+
+    def ask() -> bool:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            try:
+                connection.request("GET", path)
+                return connection.getresponse().status == 200
+            except (OSError, HTTPException):
+                return False
 
     return ask
 

@@ -1,4 +1,4 @@
-"""What a detached control plane looks like from outside: read from its directory and /proc."""
+"""What a detached cluster looks like from outside: read from its directory and /proc."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from devcluster.users import Users
 
 
 def of(directory: Path) -> dict[str, Any]:
-    """The status of one control plane as plain data."""
+    """The status of one cluster as plain data."""
     saved = json.loads((directory / "control-plane.json").read_text())
     processes = {process.name: process for process in runs.recorded(directory)}
     users = Users(
@@ -28,7 +28,8 @@ def of(directory: Path) -> dict[str, Any]:
         "kubeconfig": str(users.kubeconfig()),
         "directory": str(directory),
         "components": [
-            _component(processes[name], saved["ports"][name]) for name in saved["components"]
+            *(_component(processes[name], saved["ports"][name]) for name in saved["components"]),
+            *(_component(processes[name], None) for name in sorted(processes) if _is_of_node(name)),
         ],
     }
 
@@ -38,7 +39,11 @@ def table(statuses: Iterable[dict[str, Any]]) -> str:
     return "\n\n".join(_paragraph(status) for status in statuses)
 
 
-def _component(process: Process, port: int) -> dict[str, Any]:
+def _is_of_node(name: str) -> bool:
+    return name.startswith("node-") and not name.endswith(".init")
+
+
+def _component(process: Process, port: int | None) -> dict[str, Any]:
     vitals = process.vitals()
     is_alive = vitals is not None and vitals.is_alive
     return {
@@ -47,9 +52,14 @@ def _component(process: Process, port: int) -> dict[str, Any]:
         "pid": process.pid,
         "port": port,
         "uptimeSeconds": round(vitals.uptime_seconds) if vitals and is_alive else None,
-        "memoryBytes": vitals.memory_bytes if vitals and is_alive else None,
+        "memoryBytes": _memory(process) if is_alive else None,
         "log": str(process.log),
     }
+
+
+def _memory(process: Process) -> int:
+    members = (member.vitals() for member in process.family())
+    return sum(vitals.memory_bytes for vitals in members if vitals)
 
 
 def _paragraph(status: dict[str, Any]) -> str:
@@ -62,9 +72,9 @@ def _paragraph(status: dict[str, Any]) -> str:
 
 
 def _row(component: dict[str, Any]) -> str:
-    uptime, memory = component["uptimeSeconds"], component["memoryBytes"]
+    port, memory, seconds = (component[key] for key in ("port", "memoryBytes", "uptimeSeconds"))
+    uptime = "-" if seconds is None else str(timedelta(seconds=seconds))
     return (
         f"  {component['name']:<24} {component['state']:<8} {component['pid']:>7}"
-        f" {component['port']:>6} {'-' if uptime is None else str(timedelta(seconds=uptime)):>9}"
-        f" {'-' if memory is None else f'{memory >> 20} MiB':>8}"
+        f" {port or '-':>6} {uptime:>9} {'-' if memory is None else f'{memory >> 20} MiB':>8}"
     )

@@ -35,7 +35,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def programs() -> dict[str, Path]:
     """All programs, for tests that start them in another process."""
     try:
-        return binaries.provide(binaries.TOOLS)
+        return binaries.provide(binaries.USES["control-plane"])
     except binaries.CannotBuild as error:
         pytest.skip(str(error))
 

@@ -48,14 +48,14 @@ ALL_RUNNING = dict.fromkeys(
 
 
 def test_up_status_and_down(devcluster):
-    up = devcluster("up")
+    up = devcluster("up", "--nodes", "0")
     assert up.returncode == 0, up.stderr
     assert up.stdout.count("\n") == 1
     server = yaml.safe_load(Path(up.stdout.strip()).read_text())["clusters"][0]["cluster"]["server"]
     assert components(devcluster("status", "-o", "json")) == ALL_RUNNING
     assert server in devcluster("status").stdout
 
-    again = devcluster("up")
+    again = devcluster("up", "--nodes", "0")
     assert again.stdout == up.stdout
     assert "already up" in again.stderr
 
@@ -66,11 +66,11 @@ def test_up_status_and_down(devcluster):
 
 
 def test_up_starts_again_what_has_died(devcluster):
-    kubeconfig = devcluster("up", "--name", "mortal").stdout
+    kubeconfig = devcluster("up", "--name", "mortal", "--nodes", "0").stdout
     os.kill(pid_of(devcluster("status", "-o", "json"), "kube-apiserver"), signal.SIGKILL)
     assert components(devcluster("status", "-o", "json"))["kube-apiserver"] == "dead"
 
-    again = devcluster("up", "--name", "mortal")
+    again = devcluster("up", "--name", "mortal", "--nodes", "0")
     assert "mortal: started again: kube-apiserver" in again.stderr
     assert again.stdout == kubeconfig
     assert components(devcluster("status", "-o", "json")) == ALL_RUNNING

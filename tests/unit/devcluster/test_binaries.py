@@ -20,8 +20,13 @@ def build_etcd(say: Say = quiet, heartbeat_seconds: float = 30.0) -> Path:
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_every_tool_is_pinned_by_the_go_module_it_is_built_from(tool):
-    assert tool.version in (tool.module_directory / "go.mod").read_text()
+    pin = "main.go" if tool.own_version else "go.mod"
+    assert tool.version in (tool.module_directory / pin).read_text()
     assert tool.version in tool.path.parent.name
+
+
+def test_every_tool_has_a_use():
+    assert sorted(TOOLS) == sorted(name for names in binaries.USES.values() for name in names)
 
 
 def test_kubernetes_learns_its_version_from_the_linker():
@@ -71,6 +76,13 @@ def test_a_program_of_another_version_is_not_accepted(fake_go):
     with pytest.raises(BuildFailed, match=r"does not report version 3\.6\.5: 'v0\.0\.0'"):
         build_etcd()
     assert not ETCD.path.exists()
+
+
+def test_a_program_that_cannot_tell_its_version_is_asked_what_it_was_compiled_from(fake_go):
+    name = "scheduler-plugins-controller"
+    dependency = f"printf '\\tdep\\t%s\\t%s\\n' {TOOLS[name].requirement}"
+    fake_go(version=f"echo go1.99.0; {dependency} {TOOLS[name].version}")
+    assert binaries.build([name], say=quiet)[name].exists()
 
 
 def test_a_failed_build_shows_what_the_compiler_said_last(fake_go):
@@ -155,6 +167,12 @@ def test_ready_made_programs_are_preferred(home, monkeypatch):
     program.touch(mode=0o755)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(home))
     assert binaries.provide(["etcd"]) == {"etcd": program}
+
+
+def test_what_is_no_part_of_kubernetes_need_not_be_ready_made(fake_go, home, monkeypatch):
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(home / "assets"))
+    fake_go(reports="v1.0.0")
+    assert binaries.provide(["pause"]) == {"pause": TOOLS["pause"].path}
 
 
 def test_what_is_missing_among_ready_made_programs_is_named(home, monkeypatch):

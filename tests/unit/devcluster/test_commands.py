@@ -1,7 +1,8 @@
 import pytest
 
-from devcluster import binaries, runs
+from devcluster import binaries, cluster, runs, slots
 from devcluster.__main__ import main
+from devcluster.binaries import USES
 
 
 @pytest.fixture
@@ -12,6 +13,22 @@ def no_go(home, monkeypatch):
 def test_build_prints_where_the_programs_are(fake_go, capsys):
     assert main(["build", "etcd"]) == 0
     assert capsys.readouterr().out == f"{binaries.TOOLS['etcd'].path}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "built"),
+    [
+        pytest.param([], USES["control-plane"], id="nothing asked: what most tests need"),
+        pytest.param(["nodes"], USES["nodes"], id="all for a use"),
+        pytest.param(["etcd", "nodes"], ("etcd", *USES["nodes"]), id="a program and a use"),
+    ],
+)
+def test_build_takes_programs_and_uses(home, monkeypatch, capsys, asked, built):
+    for name in binaries.TOOLS:
+        (home / name).touch(mode=0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(home))
+    assert main(["build", *asked]) == 0
+    assert capsys.readouterr().out.split() == [str(home / name) for name in built]
 
 
 @pytest.mark.usefixtures("no_go")
@@ -28,8 +45,8 @@ def test_build_if_possible_only_says_why_nothing_was_built(capsys):
 
 def test_an_unknown_program_is_refused(capsys):
     with pytest.raises(SystemExit):
-        main(["build", "kubectl"])
-    assert "'kubectl' is none of etcd, kube-apiserver" in capsys.readouterr().err
+        main(["build", "minikube"])
+    assert "'minikube' is none of etcd, kube-apiserver" in capsys.readouterr().err
 
 
 def test_status_of_nothing_is_an_empty_list_and_a_failure(capsys):
@@ -68,6 +85,30 @@ def test_clean_removes_programs_that_are_not_pinned_any_more(fake_go):
     assert binaries.cached() == [binaries.TOOLS["etcd"].path.parent]
     assert main(["clean", "--binaries"]) == 0
     assert binaries.cached() == []
+
+
+def test_clean_removes_images_only_when_asked(home, monkeypatch):
+    monkeypatch.setattr(slots, "DIRECTORY", home / "slots")
+    (home / "slots").mkdir()
+    (home / "slots" / "1").write_text(str(home))  # somebody who is there has it
+    stores = [home / "cache" / "mpi-operator" / "nodes" / name for name in ("0-0", "1-0")]
+    for store in stores:
+        store.mkdir(parents=True)
+    assert main(["clean"]) == 0
+    assert [store.exists() for store in stores] == [True, True]
+    assert main(["clean", "--images"]) == 0
+    assert [store.exists() for store in stores] == [False, True]
+
+
+def test_nodes_where_they_are_impossible_are_an_error_that_says_why(monkeypatch, capsys):
+    monkeypatch.setattr(cluster, "why_not", lambda: "Nodes need a miracle.")
+    assert main(["up", "--nodes", "2"]) == 1
+    assert "error: Nodes need a miracle." in capsys.readouterr().err
+
+
+def test_images_cannot_be_loaded_into_what_is_not_up(capsys):
+    assert main(["load", "image.tar"]) == 1
+    assert "not up" in capsys.readouterr().err
 
 
 def test_help_has_examples(capsys):

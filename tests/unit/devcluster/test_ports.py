@@ -1,3 +1,4 @@
+import random
 import socket
 
 from devcluster import ports
@@ -10,3 +11,11 @@ def test_a_free_port_can_be_listened_on():
 
 def test_ports_stay_clear_of_outgoing_connections_and_node_ports():
     assert all(20000 <= ports.free_port() < 30000 for _ in range(20))
+
+
+def test_two_processes_with_the_same_seed_do_not_meet():
+    def three() -> list[int]:
+        random.seed(1)
+        return [ports.free_port() for _ in range(3)]
+
+    assert three() != three()

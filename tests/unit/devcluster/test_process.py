@@ -67,6 +67,15 @@ def test_its_children_end_with_it(run):
     block_until(lambda: not child.is_alive)
 
 
+def test_the_end_of_a_wrapper_is_the_end_of_what_it_wraps(run):
+    wrapper = run("sh", "-c", "sleep 1000; true")
+    block_until(lambda: len(wrapper.family()) == 2)
+    _, wrapped = wrapper.family()
+    wrapper.kill()
+    assert not wrapped.is_alive
+    assert wrapper.family() == [wrapper]
+
+
 def test_children_that_outlive_their_parent_are_killed(run):
     parent = run("sh", "-c", "sleep 1000 & echo $!; exit 3")
     block_until(lambda: not parent.is_alive)

@@ -1,0 +1,197 @@
+"""Building what is missing: each image once, those that do not need each other side by side."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from devcluster import binaries, locks, packages
+from devcluster.binaries import CannotBuild, Say, say_to_stderr
+from devcluster.packages import Package
+
+from . import catalog, debian, steps
+from .buildah import Buildah
+from .catalog import CHECKOUT, IMAGES, Image
+from .keys import key_of
+from .steps import Step
+
+_PACKAGES = (Package("buildah", ("buildah",)), Package("mmdebstrap", ("mmdebstrap",)))
+_KEPT = 3
+_DEBIAN_SECONDS = "30 seconds"
+
+
+def provide(names: Iterable[str] = (), *, say: Say = say_to_stderr) -> dict[str, Path]:
+    """The archives of these images, or of all; what is missing is built."""
+    chosen = list(names) or list(catalog.archived())
+    wanted = {name: archive_of(IMAGES[name]) for name in chosen}
+    if not _missing(wanted):
+        return wanted
+    directory().mkdir(parents=True, exist_ok=True)
+    with locks.held(directory() / "lock", on_wait=lambda: say("images: waiting for another build")):
+        # Once for all: somebody may edit files while we wait and while we build.
+        keys = {image.name: key_of(image) for image in catalog.with_needs(chosen)}
+        wanted = {name: _archive(name, keys[name]) for name in chosen}
+        if missing := _missing(wanted):
+            _require_root()
+            packages.provide(_PACKAGES, say=say)
+            _build(missing, keys, say)
+    return wanted
+
+
+def directory() -> Path:
+    """Where archives are kept, and what buildah needs to make them."""
+    return binaries.cache_directory().parent / "images"
+
+
+def archive_of(image: Image) -> Path:
+    """Where the archive of an image is, or will be."""
+    return _archive(image.name, key_of(image))
+
+
+def _archive(name: str, key: str) -> Path:
+    return directory() / f"{name}-{key}.tar"
+
+
+def clean() -> list[Path]:
+    """Remove everything but the archives that this checkout wants; tell which."""
+    wanted = {archive_of(IMAGES[name]) for name in catalog.archived()}
+    with locks.held(directory() / "lock"):
+        removed = [path for path in directory().glob("*.tar") if path not in wanted]
+        for path in removed:
+            path.unlink()
+        Buildah(directory() / "buildah").remove_everything()
+    return removed
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise CannotBuild("Images are built by root only: their files belong to many users.")
+
+
+def _missing(wanted: Mapping[str, Path]) -> list[str]:
+    return [name for name, archive in wanted.items() if not archive.exists()]
+
+
+def _build(names: Sequence[str], keys: Mapping[str, str], say: Say) -> None:
+    buildah = Buildah(directory() / "buildah")
+    _clear(buildah)
+    images = catalog.with_needs(names)
+    say(f"images: {len(names)} to build, two at a time (all of them: 7 minutes on 2 cores, once)")
+    debians = [
+        _debian_step(buildah, suite)
+        for suite in sorted({image.suite for image in images}, reverse=True)
+    ]
+    steps.take(
+        [*debians, *(_image_step(buildah, image, keys[image.name]) for image in images)], say
+    )
+    _forget_old(buildah)
+
+
+def _clear(buildah: Buildah) -> None:
+    """Remove what a build that was killed has left; whoever holds the lock is alone here."""
+    buildah.remove_containers()
+    for place in directory().glob("work-*"):
+        shutil.rmtree(place)
+    for partial in directory().glob("*.partial"):
+        partial.unlink()
+
+
+def _debian_step(buildah: Buildah, suite: str) -> Step:
+    key = debian.key_of(suite)
+
+    def make() -> None:
+        with _workplace() as place:
+            debian.make(suite, place / "root.tar")
+            buildah.build_debian(place / "root.tar", [_kept_name(f"debian-{suite}", key)])
+
+    return _once(
+        buildah, Step(f"debian-{suite}", _DEBIAN_SECONDS, (), make), key, [f"debian:{suite}-slim"]
+    )
+
+
+def _image_step(buildah: Buildah, image: Image, key: str) -> Step:
+    def make() -> None:
+        with _context(image) as context:
+            buildah.build(
+                context,
+                CHECKOUT / image.dockerfile,
+                [_kept_name(image.name, key)],
+                dict(image.arguments),
+                uses_pip=image.uses_pip,
+                keeps_layers=image.keeps_layers,
+            )
+
+    needs = (*image.needs, f"debian-{image.suite}")
+    step = _once(buildah, Step(image.name, image.usual, needs, make), key, image.tags)
+    return _archived(buildah, step, key, image.tags[0]) if image.is_archived else step
+
+
+def _once(buildah: Buildah, step: Step, key: str, tags: Sequence[str]) -> Step:
+    """The step, but for what is kept; the result gets the names that Dockerfiles use."""
+    kept = _kept_name(step.name, key)
+
+    def make() -> None:
+        if not buildah.has(kept):
+            step.make()
+        buildah.tag(kept, tags)
+
+    return Step(step.name, "" if buildah.has(kept) else step.usual, step.needs, make)
+
+
+def _archived(buildah: Buildah, step: Step, key: str, tag: str) -> Step:
+    """The step, and an archive of its result for nodes."""
+    archive = _archive(step.name, key)
+
+    def make() -> None:
+        step.make()
+        if not archive.exists():
+            partial = archive.with_suffix(".partial")
+            buildah.write_archive(_kept_name(step.name, key), tag, partial)
+            partial.rename(archive)
+
+    return Step(step.name, step.usual or "a few seconds", step.needs, make)
+
+
+def _forget_old(buildah: Buildah) -> None:
+    """What earlier inputs have left. A few archives of each image stay, for other checkouts."""
+    current = {_kept_name(image.name, key_of(image)) for image in IMAGES.values()}
+    current |= {_kept_name(f"debian-{suite}", debian.key_of(suite)) for suite in catalog.SUITES}
+    kept = (name for name in buildah.names() if name.startswith(f"{_KEPT_PREFIX}/"))
+    buildah.remove([name for name in kept if name not in current])
+    for image in IMAGES.values():
+        archives = sorted(directory().glob(f"{image.name}-{'?' * 12}.tar"), key=_age)
+        for archive in archives[_KEPT:]:
+            archive.unlink()
+
+
+def _age(path: Path) -> float:
+    return -path.stat().st_mtime
+
+
+_KEPT_PREFIX = "localhost/mpi-operator-build"
+
+
+def _kept_name(name: str, key: str) -> str:
+    """Under which an image is found again, as long as its inputs are the same."""
+    return f"{_KEPT_PREFIX}/{name}:{key}"
+
+
+@contextmanager
+def _workplace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=directory(), prefix="work-") as place:
+        yield Path(place)
+
+
+@contextmanager
+def _context(image: Image) -> Iterator[Path]:
+    """The directory of an image, with the programs that it wants beside its files."""
+    if not image.programs:
+        yield image.directory
+        return
+    with _workplace() as place:
+        shutil.copytree(image.directory, place / "context")
+        for name, path in binaries.provide(image.programs).items():
+            shutil.copy2(path, place / "context" / name)
+        yield place / "context"

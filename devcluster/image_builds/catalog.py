@@ -1,0 +1,179 @@
+"""Which images there are: their Dockerfiles, and what else goes into them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+SUITES = TRIXIE, BOOKWORM = "trixie", "bookworm"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image. Paths are relative to the checkout."""
+
+    name: str
+    tags: tuple[str, ...]
+    dockerfile: str
+    usual: str
+    needs: tuple[str, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    suite: str = TRIXIE
+    context: str = ""
+    """The directory that COPY copies from; that of the Dockerfile if not given."""
+    inputs: tuple[str, ...] = ()
+    """Globs of what COPY copies; everything in the context if not given."""
+    programs: tuple[str, ...] = ()
+    """Programs of the development cluster that are added to the context."""
+    uses_pip: bool = False
+    keeps_layers: bool = False
+    """Whether the results of its first instructions are kept: its last inputs change often."""
+    is_archived: bool = True
+    """Whether nodes want it; the others only serve to build these."""
+
+    @property
+    def directory(self) -> Path:
+        return CHECKOUT / (self.context or Path(self.dockerfile).parent)
+
+    def files(self) -> list[Path]:
+        """What its content depends on, in this checkout."""
+        patterns = self.inputs or ("**/*",)
+        found = {path for pattern in patterns for path in self.directory.glob(pattern)}
+        used = {path for path in found if path.is_file() and "__pycache__" not in path.parts}
+        return sorted(used | {CHECKOUT / self.dockerfile})
+
+
+def _toolchain(suite: str) -> Image:
+    return Image(
+        name=f"toolchain-{suite}",
+        tags=(f"mpioperator/toolchain:{suite}",),
+        dockerfile="deploy/images/toolchain/Dockerfile",
+        arguments={"debian": suite},
+        suite=suite,
+        usual="40 seconds",
+        is_archived=False,
+    )
+
+
+def _base(suite: str) -> Image:
+    return Image(
+        name=f"base-{suite}",
+        tags=(f"mpioperator/base:{suite}",),
+        dockerfile="deploy/images/base/Dockerfile",
+        arguments={"debian": suite},
+        suite=suite,
+        needs=(f"toolchain-{suite}",),
+        usual="20 seconds",
+        is_archived=False,
+    )
+
+
+def _builder(mpi: str, tag: str, suite: str, usual: str, uses_pip: bool = False) -> Image:
+    return Image(
+        name=_named(f"{mpi}-builder", tag),
+        tags=(f"mpioperator/{mpi}-builder:{tag}",),
+        dockerfile=f"deploy/images/{mpi}/builder.Dockerfile",
+        arguments={"debian": suite},
+        suite=suite,
+        needs=(f"toolchain-{suite}",),
+        usual=usual,
+        uses_pip=uses_pip,
+        is_archived=False,
+    )
+
+
+def _runtime(mpi: str, tag: str, suite: str, needs: tuple[str, ...] = ()) -> Image:
+    return Image(
+        name=_named(mpi, tag),
+        tags=(f"mpioperator/{mpi}:{tag}",),
+        dockerfile=f"deploy/images/{mpi}/Dockerfile",
+        arguments={"debian": suite},
+        suite=suite,
+        needs=(f"base-{suite}", *needs),
+        usual="20 seconds",
+        is_archived=False,
+    )
+
+
+def _pi(flavour: str, mpi: str, tag: str) -> Image:
+    return Image(
+        name=f"pi-{flavour}",
+        tags=(f"mpioperator/mpi-pi:{flavour}",),
+        dockerfile="examples/pi/Dockerfile",
+        inputs=("pi.c", "pi.py"),
+        arguments={"mpi": mpi, "tag": tag},
+        needs=(_named(mpi, tag), _named(f"{mpi}-builder", tag)),
+        uses_pip=True,
+        usual="10 seconds",
+    )
+
+
+def _named(name: str, tag: str) -> str:
+    return name if tag == "latest" else f"{name}-{tag}"
+
+
+_ALL = (
+    _toolchain(TRIXIE),
+    _base(TRIXIE),
+    _runtime("openmpi", "latest", TRIXIE),
+    _builder("openmpi", "latest", TRIXIE, "40 seconds"),
+    _pi("openmpi", "openmpi", "latest"),
+    _toolchain(BOOKWORM),
+    _base(BOOKWORM),
+    _runtime("openmpi", "4.1", BOOKWORM),
+    _builder("openmpi", "4.1", BOOKWORM, "40 seconds"),
+    _pi("openmpi-4", "openmpi", "4.1"),
+    _runtime("mpich", "latest", TRIXIE),
+    _builder("mpich", "latest", TRIXIE, "40 seconds"),
+    _pi("mpich", "mpich", "latest"),
+    _builder("intel", "latest", TRIXIE, "a minute", uses_pip=True),
+    _runtime("intel", "latest", TRIXIE, needs=("intel-builder",)),
+    _pi("intel", "intel", "latest"),
+    Image(
+        name="allreduce-benchmark",
+        tags=("mpioperator/allreduce-benchmark:openmpi",),
+        dockerfile="examples/allreduce-benchmark/Dockerfile",
+        inputs=("train.py",),
+        needs=("openmpi", "toolchain-trixie"),
+        uses_pip=True,
+        usual="40 seconds",
+    ),
+    Image(
+        name="mpi-operator",
+        tags=("mpioperator/mpi-operator:latest",),
+        dockerfile="deploy/images/mpi-operator/Dockerfile",
+        context=".",
+        inputs=("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "src/**/*"),
+        uses_pip=True,
+        keeps_layers=True,
+        usual="40 seconds",
+    ),
+    Image(
+        name="kubectl-delivery",
+        tags=("mpioperator/kubectl-delivery:latest",),
+        dockerfile="deploy/images/kubectl-delivery/Dockerfile",
+        programs=("kubectl",),
+        usual="10 seconds",
+    ),
+)
+
+IMAGES = {image.name: image for image in _ALL}
+
+
+def with_needs(names: Iterable[str]) -> list[Image]:
+    """These images and all that they are made of, what is needed first."""
+    ordered: dict[str, Image] = {}
+
+    def add(name: str) -> None:
+        for need in IMAGES[name].needs:
+            add(need)
+        ordered.setdefault(name, IMAGES[name])
+
+    for name in names:
+        add(name)
+    return list(ordered.values())
+
+
+def archived() -> Iterator[str]:
+    """The names of the images that nodes want."""
+    return (image.name for image in _ALL if image.is_archived)

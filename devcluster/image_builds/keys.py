@@ -1,0 +1,32 @@
+"""What identifies the content of an image: a hash of all that goes into it."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from devcluster import binaries
+
+from . import debian
+from .catalog import CHECKOUT, IMAGES, Image
+
+
+def key_of(image: Image) -> str:
+    """Differs as soon as anything differs that the image is made of."""
+    digest = hashlib.sha256()
+    for part in _parts(image):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:12]
+
+
+def _parts(image: Image) -> Iterator[bytes]:
+    yield repr((image.tags, sorted(image.arguments.items()), debian.recipe(image.suite))).encode()
+    for need in image.needs:
+        yield key_of(IMAGES[need]).encode()
+    for program in image.programs:
+        yield str(binaries.TOOLS[program].path.parent.name).encode()
+    for path in image.files():
+        yield from (str(path.relative_to(CHECKOUT)).encode(), path.read_bytes(), _mode(path))
+
+
+def _mode(path: Path) -> bytes:
+    return b"x" if path.stat().st_mode & 0o100 else b"-"

@@ -1,0 +1,64 @@
+"""The programs that nodes need and that come from the system's packages."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from devcluster import cni
+from devcluster.binaries import CannotBuild, Say, say_to_stderr
+
+
+@dataclass(frozen=True)
+class Package:
+    """A Debian package, and the programs we want from it."""
+
+    name: str
+    programs: tuple[str, ...] = ()
+
+    def is_installed(self) -> bool:
+        if not self.programs:
+            return cni.plugin_directory() is not None
+        return all(find(program) for program in self.programs)
+
+
+FOR_NODES = (
+    Package("containerd", ("containerd", "containerd-shim-runc-v2", "ctr")),
+    Package("runc", ("runc",)),
+    Package("containernetworking-plugins"),
+    Package("iptables", ("iptables", "iptables-save", "iptables-restore")),
+    Package("iproute2", ("ip",)),
+    Package("util-linux", ("nsenter", "unshare")),
+    Package("mount", ("mount",)),
+)
+
+
+def provide(packages: Iterable[Package], *, say: Say = say_to_stderr) -> None:
+    """Install what is missing, if we may."""
+    missing = [package.name for package in packages if not package.is_installed()]
+    if not missing:
+        return
+    listed = " ".join(missing)
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise CannotBuild(f"Nodes need what these packages have: {listed}. Install them, please.")
+    say(f"Installing with apt-get: {listed}")
+    if not (_install(missing) or (_apt("update") and _install(missing))):
+        raise CannotBuild(f"`apt-get install {listed}` failed. Try it by hand, to see why.")
+
+
+def find(program: str) -> str | None:
+    """Where a program is, also where only root looks by default."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+
+
+def _install(names: list[str]) -> bool:
+    return _apt("install", "--yes", "--no-install-recommends", *names)
+
+
+def _apt(*arguments: str) -> bool:
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(
+        ["apt-get", "--quiet", *arguments], env=environment, capture_output=True, text=True
+    )
+    return done.returncode == 0

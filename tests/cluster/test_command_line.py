@@ -1,0 +1,73 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import runs, slots
+from tests.support import traces
+
+pytestmark = pytest.mark.timeout(300)  # clusters of their own, on a machine that may be busy
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def devcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """Runs `python -m devcluster`, and takes everything down in the end."""
+    if reason := clusters.why_not():
+        pytest.skip(reason)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "devcluster", *arguments],
+            cwd=Path(runs.__file__).parents[1],
+            capture_output=True,
+            text=True,
+        )
+
+    yield run
+    run("down", "--all")
+
+
+def parts(status: subprocess.CompletedProcess[str]) -> dict[str, dict[str, str]]:
+    [found] = json.loads(status.stdout)
+    return {part["name"]: part for part in found["components"]}
+
+
+def dead(status: subprocess.CompletedProcess[str]) -> set[str]:
+    return {name for name, part in parts(status).items() if part["state"] == "dead"}
+
+
+def test_a_cluster_with_nodes_goes_up_is_repaired_and_goes_down(devcluster, busybox):
+    up = devcluster("up", "--nodes", "1")
+    assert up.returncode == 0, up.stderr
+    [directory] = runs.detached()
+    [slot] = slots.of(directory)
+    status = devcluster("status", "-o", "json")
+    assert parts(status).keys() >= {"etcd", "coredns", "node-0", "node-0.kubelet"}
+    assert dead(status) == set()
+
+    os.kill(int(parts(status)["node-0"]["pid"]), signal.SIGKILL)
+    assert "node-0" in dead(devcluster("status", "-o", "json"))
+    again = devcluster("up")
+    assert "started again: node-0" in again.stderr
+    assert again.stdout == up.stdout
+    assert dead(devcluster("status", "-o", "json")) == set()
+
+    load = devcluster("load", str(busybox))
+    assert load.returncode == 0, load.stderr
+
+    subprocess.run(["ip", "link", "delete", f"mpik{slot}"], check=True)
+    rebooted = devcluster("up")
+    assert rebooted.returncode == 1
+    assert "error: The network of 'default' is gone, as after a reboot" in rebooted.stderr
+
+    assert "down, its data deleted" in devcluster("down").stderr
+    assert traces.of(directory, slot) == {}

@@ -1,0 +1,123 @@
+"""What is left of a cluster when the process that owns it goes away: nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import leftovers, runs, slots
+from tests.support import traces
+from tests.support.pods import BUSYBOX
+from tests.support.waiting import block_until
+
+pytestmark = pytest.mark.timeout(300)  # clusters of their own, on a machine that may be busy
+
+# Owns a cluster with a running pod until its standard input ends.
+_OWNER = """
+import json, sys
+from pathlib import Path
+from devcluster.cluster import Cluster
+with Cluster(nodes=1) as cluster:
+    cluster.load(Path(sys.argv[1]))
+    cluster.kubectl("run", "pod", f"--image={sys.argv[2]}", "--", "sleep", "1000")
+    cluster.kubectl("wait", "pod/pod", "--for=condition=Ready", "--timeout=60s")
+    guard = cluster.run.process("guard").pid
+    print(json.dumps([str(cluster.directory), cluster.network.slot, guard]), flush=True)
+    sys.stdin.read()
+"""
+
+
+@dataclass
+class Owner:
+    """Another process with a cluster."""
+
+    process: subprocess.Popen[str]
+    directory: Path
+    slot: int
+    guard: int
+
+    def traces(self) -> dict[str, list[str]]:
+        return traces.of(self.directory, self.slot)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place of its own for runs, so that nobody else's start cleans up here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def start_owner(state: Path, busybox: Path) -> Iterator[Callable[[], Owner]]:
+    """Starts processes that own a cluster with one node and one pod."""
+    if reason := clusters.why_not():
+        pytest.skip(reason)
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> Owner:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _OWNER, str(busybox), BUSYBOX],
+            cwd=Path(runs.__file__).parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout
+        directory, slot, guard = json.loads(process.stdout.readline())
+        return Owner(process, Path(directory), slot, guard)
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.communicate()
+    runs.reap()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["by Ctrl-C", "killed"])
+def test_an_owner_that_is_ended_takes_everything_with_it(start_owner, number):
+    owner = start_owner()
+    # There is something of each kind to lose; mounts and namespaces never show on the host.
+    kinds = {"directory", "claim", "processes", "containers", "cgroups", "links", "routes"}
+    assert owner.traces().keys() == kinds
+    owner.process.send_signal(number)
+    block_until(lambda: not owner.traces(), 60)
+
+
+def test_the_next_start_cleans_up_after_an_owner_and_its_guard_were_killed(start_owner):
+    owner = start_owner()
+    os.kill(owner.guard, signal.SIGKILL)
+    owner.process.kill()
+    owner.process.wait()
+    assert owner.traces()
+    assert runs.reap() == [owner.directory.name]
+    assert owner.traces() == {}
+
+
+def test_the_slot_of_a_run_whose_directory_was_deleted_is_cleared_by_who_wants_it(
+    start_owner, tmp_path
+):
+    owner = start_owner()
+    os.kill(owner.guard, signal.SIGKILL)
+    owner.process.kill()
+    owner.process.wait()
+    for each in runs.recorded(owner.directory):
+        each.kill()
+    subprocess.run(["rm", "-rf", owner.directory], check=True)
+    assert owner.traces().keys() >= {"cgroups", "links"}
+    claimed = [slots.claim(tmp_path, leftovers.clear)]
+    while claimed[-1] < owner.slot:  # others may come and go meanwhile, and the lowest goes first
+        claimed.append(slots.claim(tmp_path, leftovers.clear))
+    for slot in claimed:
+        slots.release(slot)
+    assert claimed[-1] == owner.slot
+    assert owner.traces() == {}
