@@ -16,10 +16,7 @@ from typing import Any
 
 from mpi_operator.api.complaints import InvalidJob
 from mpi_operator.api.reading import read_job
-from mpi_operator.build.settings import Settings
-from mpi_operator.build.ssh_secret import KeyPair
-from mpi_operator.controller.controller import Controller
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi
@@ -60,11 +57,8 @@ async def machine(
         oversubscribe=oversubscribe,
         kind=kind,
     )
-    async with bare as cluster:
-        # The agent of the node is the transport, so nobody needs keys.
-        controller = Controller(cluster, cluster, Settings(), make_keys=lambda: KeyPair("", ""))
-        async with _running([_controlled(controller)]):
-            yield cluster
+    async with bare as cluster, _running([_control(cluster)]):
+        yield cluster
 
 
 @asynccontextmanager
@@ -91,11 +85,18 @@ async def uncontrolled_machine(
     parts = [node.run(), JobController(cluster, pace=_PACE).run()]
     # Ends last: whoever follows a log from another shell hears its last lines.
     async with serving(cluster, directory), _running(parts):
-        await node.started()
         yield cluster
 
 
-async def _controlled(controller: Controller) -> None:
+async def _control(cluster: LocalCluster) -> None:
+    # Loaded while the helper process of the node starts: a person waits for both.
+    from mpi_operator.build.settings import Settings  # noqa: PLC0415
+    from mpi_operator.build.ssh_secret import KeyPair  # noqa: PLC0415
+    from mpi_operator.controller.controller import Controller  # noqa: PLC0415
+
+    # The agent of the node is the transport, so nobody needs keys.
+    settings = Settings(uses_ssh=False)
+    controller = Controller(cluster, cluster, settings, make_keys=lambda: KeyPair("", ""))
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.follow())
         await controller.synced()

@@ -22,11 +22,13 @@ def job(
     namespace: str = "default",
     policy: Manifest | None = None,
     probe: Manifest | None = None,
+    restart_policy: str = "Never",
     **spec: Any,
 ) -> Manifest:
-    """A job whose pods run scripts of a shell; a launcher that fails is tried in a new pod."""
+    """A job whose pods run scripts of a shell; a launcher that fails is tried in a new pod,
+    unless it is to be restarted in place."""
     roles = {
-        "Launcher": {"restartPolicy": "Never", "template": _template(launcher)},
+        "Launcher": {"restartPolicy": restart_policy, "template": _template(launcher)},
         "Worker": {"replicas": workers, "template": _template(worker, probe)},
     }
     return {

@@ -9,17 +9,16 @@ from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
 
 
-async def main(root: Path, kind: Kind) -> None:
+async def main(root: Path, kind: Kind, nap: str) -> None:
     run = runs.create(root)
     async with machine(run.directory, root, kind=kind) as pods:
         # One of its processes has a session of its own, and ignores what it can.
-        script = "trap '' TERM HUP INT; setsid sleep 982 & sleep 982 & sleep 982; wait"
+        script = f"trap '' TERM HUP INT; setsid sleep {nap} & sleep {nap} & sleep {nap}; wait"
         await pods.create("p", "sh", "-c", script)
         await pods.until_phase("p", "Running")
-        await asyncio.sleep(0.2)
         print(run.directory, flush=True)
         await asyncio.sleep(600)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), Kind(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), Kind(sys.argv[2]), sys.argv[3]))

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -13,24 +15,35 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "pi" / "pi.yaml"
 
 
+@dataclass(frozen=True)
+class User:
+    """Whose shell it is."""
+
+    python: str = sys.executable
+    become: tuple[str, ...] = ()
+    """What a command begins with that is to be run as this user."""
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
 class Shell:
     """Runs `mpijob` with one MPI, in a state directory of its own."""
 
-    def __init__(self, home: Path, mpi: Environment) -> None:
+    def __init__(self, home: Path, mpi: Environment, user: User | None = None) -> None:
         self.runs = home / "mpi-operator" / "local"
+        self._user = user or User()
         self._environment = {
-            **os.environ,
+            **self._user.environment,
             "XDG_STATE_HOME": str(home),
-            "PATH": f"{mpi.directory / 'bin'}:{os.environ['PATH']}",
+            "PATH": f"{mpi.directory / 'bin'}:{self._user.environment['PATH']}",
         }
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, stderr: int = subprocess.PIPE) -> "subprocess.Popen[str]":
         program = "import sys; from mpi_operator.cli import main; main()"
         return subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
+            [*self._user.become, self._user.python, "-c", program, *arguments],
             env=self._environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 

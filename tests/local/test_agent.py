@@ -1,10 +1,12 @@
 """The agent in place of ssh: from one pod into another."""
 
 import asyncio
+import gc
 
 import pytest
 
-from tests.local.test_pods import count, has_printed
+from tests.local.machine import machine
+from tests.local.test_pods import count, has_printed, nap
 from tests.support.waiting import until
 
 
@@ -68,19 +70,31 @@ async def test_a_signal_is_passed_on(workers):
 
 
 async def test_when_the_caller_is_killed_so_is_the_command(workers):
-    await workers.create("caller", "ssh", "pi-worker-0", "sleep 984; true")
-    await until(lambda: count("sleep", "984") == 1)
+    await workers.create("caller", "ssh", "pi-worker-0", f"sleep {nap(984)}; true")
+    await until(lambda: count("sleep", nap(984)) == 1)
     await workers.delete("caller", 0)
-    await until(lambda: count("sleep", "984") == 0, 5)
+    await until(lambda: count("sleep", nap(984)) == 0, 5)
 
 
 async def test_when_the_worker_goes_so_does_the_command(workers):
-    await workers.create("caller", "ssh", "pi-worker-0", "sleep 983; true")
-    await until(lambda: count("sleep", "983") == 1)
+    await workers.create("caller", "ssh", "pi-worker-0", f"sleep {nap(983)}; true")
+    await until(lambda: count("sleep", nap(983)) == 1)
     await workers.delete("pi-worker-0", 0)
     status = await workers.end_of("caller")
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 255
-    assert count("sleep", "983") == 0
+    assert count("sleep", nap(983)) == 0
+
+
+async def test_a_node_that_ends_while_commands_run_has_nothing_to_complain_of(
+    run, tmp_path, kind, caplog
+):
+    async with machine(run.directory, tmp_path, kind=kind) as pods:
+        await pods.create("w", "/usr/sbin/sshd", "-De")
+        await pods.until_phase("w", "Running")
+        await pods.create("caller", "ssh", "w", "echo ready; sleep 600")
+        await until(lambda: has_printed(pods, "caller", "ready"))
+    gc.collect()  # that is when asyncio tells of errors that nobody has looked at
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_a_host_that_is_about_to_start_is_waited_for(pods):

@@ -12,21 +12,22 @@ from mpi_operator.local import runs
 from mpi_operator.local.sandbox import census
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.conftest import marked
-from tests.local.test_pods import count
+from tests.local.test_pods import count, nap
 from tests.support.waiting import block_until
 
 CHECKOUT = Path(__file__).parents[2]
+NAP = nap(982)
 
 
 @pytest.fixture
 def owner(root, kind):
     """A process that runs a pod of four processes."""
-    argv = [sys.executable, "-m", "tests.local.owner", str(root), kind.value]
+    argv = [sys.executable, "-m", "tests.local.owner", str(root), kind.value, NAP]
     env = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"}
     process = subprocess.Popen(argv, cwd=CHECKOUT, env=env, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline()
-    assert count("sleep", "982") == 3
+    block_until(lambda: count("sleep", NAP) == 3)
     yield process
     process.kill()
     process.communicate()
@@ -41,13 +42,13 @@ def warden_of(process) -> int:
 def test_with_the_node_its_processes_end(owner, root, number):
     owner.send_signal(number)
     owner.wait()
-    block_until(lambda: marked(root) == [] and count("sleep", "982") == 0, 5)
+    block_until(lambda: marked(root) == [] and count("sleep", NAP) == 0, 5)
     assert runs.reap(root) != []
 
 
 def test_with_the_warden_its_processes_end(owner, root):
     os.kill(warden_of(owner), signal.SIGKILL)
-    block_until(lambda: count("sleep", "982") == 0, 5)
+    block_until(lambda: count("sleep", NAP) == 0, 5)
     owner.kill()
     owner.wait()
     runs.reap(root)
@@ -61,9 +62,9 @@ def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
         os.kill(pid, signal.SIGKILL)
     owner.wait()
     if kind is Kind.NAMESPACES:
-        block_until(lambda: count("sleep", "982") == 0, 5)
+        block_until(lambda: count("sleep", NAP) == 0, 5)
     run = runs.create(root)
-    assert count("sleep", "982") == 0
+    assert count("sleep", NAP) == 0
     run.end()
 
 

@@ -13,7 +13,7 @@ from tests.local.life import UNTIL_DONE, Life, running
 from tests.support.waiting import until
 
 WORKERS = 64
-MARK = "mpi-operator-many"
+MARK = f"mpi-operator-many-{os.getpid()}"
 
 
 @pytest.fixture

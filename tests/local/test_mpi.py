@@ -1,5 +1,7 @@
 """Real MPI jobs: each rank runs where the hostfile says, and they reach each other."""
 
+from pathlib import Path
+
 import pytest
 
 from mpi_operator.local import mpi
@@ -50,6 +52,7 @@ async def test_a_rank_that_fails_fails_the_job(pods, installation):
 
 
 async def test_a_job_that_is_deleted_leaves_nothing(pods, installation):
+    before = segments()
     script = "from mpi4py import MPI; print('up', flush=True); import time; time.sleep(600)"
     command = ("mpirun", "-n", "2", "python", "-c", script)
     await mpi_job.start(pods, installation.implementation, 2, *command)
@@ -58,8 +61,16 @@ async def test_a_job_that_is_deleted_leaves_nothing(pods, installation):
         if line.strip().endswith(b"up"):
             break
     await follow.aclose()
-    await pods.delete("pi-launcher-x", grace_seconds=1)
-    await pods.until_gone("pi-launcher-x")
+    for name in ("pi-launcher-x", "pi-worker-0", "pi-worker-1"):
+        await pods.delete(name, grace_seconds=0)
+        await pods.until_gone(name)
+    assert segments() <= before
+
+
+def segments() -> set[str]:
+    """What Open MPI has in the memory that all of this machine share."""
+    memory = Path("/dev/shm")
+    return {entry.name for entry in memory.glob("*segment*")}
 
 
 async def test_without_a_network_the_sandboxes_are_plain(run, tmp_path, monkeypatch):

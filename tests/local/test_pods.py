@@ -249,10 +249,15 @@ async def test_restarts_in_place(pods):
 
 
 async def test_what_a_container_leaves_behind_ends_with_it(pods):
-    script = "sleep 987 & setsid sleep 987 & sleep 0.1; exit 0"
+    script = f"sleep {nap(987)} & setsid sleep {nap(987)} & sleep 0.1; exit 0"
     await pods.create("p", "sh", "-c", script)
     await pods.end_of("p")
-    await until(lambda: count("sleep", "987") == 0, 5)
+    await until(lambda: count("sleep", nap(987)) == 0, 5)
+
+
+def nap(seconds: int) -> str:
+    """About so many seconds, in words that no process of another run of tests has."""
+    return f"{seconds}.{os.getpid()}"
 
 
 def running(*words: str) -> list[int]:
@@ -287,12 +292,12 @@ async def has_printed(pods, name, line):
 
 
 async def test_one_that_does_not_listen_is_killed(pods):
-    script = "trap '' TERM; echo ready; sleep 986; sleep 986"
+    script = f"trap '' TERM; echo ready; sleep {nap(986)}; sleep {nap(986)}"
     await pods.create("p", "sh", "-c", script)
     await until(lambda: has_printed(pods, "p", "ready"))
     await pods.delete("p", grace_seconds=1)
     await pods.until_gone("p")
-    assert count("sleep", "986") == 0
+    assert count("sleep", nap(986)) == 0
 
 
 async def test_a_worker_that_would_run_sshd_just_waits(pods):
@@ -352,14 +357,14 @@ async def test_a_pod_that_makes_no_sense_stops_nobody(pods):
 
 
 async def test_a_pod_whose_sandbox_is_killed_has_failed(pods):
-    await pods.create("p", "sleep", "985")
+    await pods.create("p", "sleep", nap(985))
     await pods.until_phase("p", "Running")
-    await until(lambda: count("sleep", "985") == 1)
-    [sleeper] = running("sleep", "985")
+    await until(lambda: count("sleep", nap(985)) == 1)
+    [sleeper] = running("sleep", nap(985))
     os.kill(census.parents()[sleeper], signal.SIGKILL)
     status = await pods.end_of("p")
     assert (status["phase"], status["reason"]) == ("Failed", "SandboxLost")
-    await until(lambda: count("sleep", "985") == 0, 5)
+    await until(lambda: count("sleep", nap(985)) == 0, 5)
 
 
 async def test_pods_that_come_and_go_leave_nothing(pods, run):

@@ -1,19 +1,28 @@
 """`mpijob run`, as people type it: a whole job on this machine, in a process of its own."""
 
 import json
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.local.conftest import marked
 from tests.local.environments import Environment, environment
-from tests.local.shell import EXAMPLE, Shell, job
+from tests.local.shell import EXAMPLE, Shell, User, job
 from tests.support.waiting import block_until
 
 IMPLEMENTATIONS = ["OpenMPI", "MPICH", "Intel"]
-LIGHT = ("aiohttp", "cryptography", "prometheus_client")
+# The controller is loaded while the first processes start, so nobody waits for it.
+LIGHT = ("aiohttp", "cryptography", "prometheus_client", "rich", "mpi_operator.controller")
+# How a launcher that fails is tried again.
+NEW_POD = ("--set", "spec.mpiReplicaSpecs.Launcher.restartPolicy=Never")
+SAME_POD = ("--set", "spec.mpiReplicaSpecs.Launcher.restartPolicy=OnFailure")
 
 
 @pytest.fixture
@@ -35,14 +44,16 @@ def test_the_example_runs_with_its_ranks_in_its_workers(tmp_path, implementation
     assert err.splitlines()[-1].startswith("pi succeeded (")
 
 
-def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path):
-    file = job(tmp_path, ["sh", "-c", "echo it broke; exit 7"])
-    code, out, err = shell.run(
-        "run", file, "--set", "spec.mpiReplicaSpecs.Launcher.restartPolicy=Never"
-    )
+@pytest.mark.parametrize("policy", [NEW_POD, SAME_POD], ids=["new pod", "same pod"])
+def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path, policy):
+    script = "echo ----; echo it broke; echo badly; exit 7"
+    code, out, err = shell.run("run", job(tmp_path, ["sh", "-c", script]), *policy)
     assert code == 7
-    assert out == "launcher | it broke\n"
-    assert err.splitlines()[-1].startswith("pi failed: Job has reached the specified backoff limit")
+    assert out == "launcher | ----\nlauncher | it broke\nlauncher | badly\n"
+    why = re.escape("Job has reached the specified backoff limit (exit code 7): it broke")
+    assert re.fullmatch(rf"pi failed: {why} \(exit code 7, \d+\.\d s\)", err.splitlines()[-1])
+    # One line there; all of it here.
+    assert "\nit broke\nbadly\n" in shell.run("describe", "pi")[1]
 
 
 def test_a_program_that_is_only_in_the_image_is_told_so(shell, tmp_path):
@@ -95,6 +106,67 @@ def test_an_interrupted_job_leaves_nothing(shell, tmp_path, number):
     assert "pi was interrupted" in err
     assert marked(shell.runs) == []
     assert [entry.name for entry in shell.runs.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("policy", [NEW_POD, SAME_POD], ids=["new pod", "same pod"])
+def test_every_try_of_a_launcher_is_heard(shell, tmp_path, policy):
+    script = "echo try >> tries; echo try $(wc -l < tries); test $(wc -l < tries) = 3"
+    file = job(tmp_path, ["sh", "-c", script], runPolicy={"backoffLimit": 5})
+    code, out, err = shell.run("run", file, *policy)
+    assert (code, out.splitlines()) == (0, [f"launcher | try {n}" for n in (1, 2, 3)]), err
+
+
+def test_on_a_terminal_pods_are_seen_until_the_launcher_speaks(shell, tmp_path):
+    ours, theirs = pty.openpty()
+    process = shell.start("run", job(tmp_path, ["echo", "hi"]), stderr=theirs)
+    os.close(theirs)
+    out, _ = process.communicate(timeout=60)
+    drawn = everything(ours)
+    assert (process.returncode, out) == (0, "launcher | hi\n"), drawn
+    assert re.search(r"launcher  is starting.*worker-0  runs", drawn, re.DOTALL)
+    last = drawn.rpartition("\x1b[J")[2]  # what is left on the screen below what was redrawn
+    assert re.search(r"pi succeeded \(", last)
+    assert "worker-0" not in last
+
+
+def everything(terminal: int) -> str:
+    """What was printed to a terminal that nobody has open any more."""
+    parts = []
+    with suppress(OSError):
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
+
+
+def test_what_a_job_leaves_is_kept_on_demand(shell, tmp_path):
+    command = ["sh", "-c", "echo hi > $TMPDIR/file"]
+    code, out, err = shell.run("run", job(tmp_path, command), "--keep", "-o", "json")
+    assert code == 0, out + err
+    kept = Path(json.loads(out.splitlines()[-1])["kept"])
+    assert [file.read_text() for file in kept.glob("pods/*/pod/tmp/file")] == ["hi\n"]
+    assert len(list(kept.glob("pods/*-worker-*"))) == 2
+    assert str(kept) in shell.run("describe", "pi")[1]
+    assert shell.run("delete", "pi")[0] == 0
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(("kind", "place"), [("namespaces", "/.pod/tmp"), ("plain", "/state/")])
+def test_the_kind_of_sandbox_can_be_chosen(shell, tmp_path, kind, place):
+    file = job(tmp_path, ["sh", "-c", "echo $TMPDIR"])
+    code, out, err = shell.run("run", file, "--sandbox", kind)
+    assert (code, place in out) == (0, True), out + err
+
+
+def test_a_kind_of_sandbox_that_cannot_be_had_is_told_with_the_way_around(tmp_path):
+    # No namespaces in these: the last one allowed is the one that we are in.
+    limit = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    become = ("unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh")
+    shell = Shell(tmp_path / "state", environment("OpenMPI"), User(become=become))
+    code, _, err = shell.run("run", job(tmp_path, ["true"]), "--sandbox", "namespaces")
+    assert code == 2
+    last = err.splitlines()[-1]
+    assert re.fullmatch("mpijob: namespaces cannot be used here: .*`--sandbox plain` .*", last)
 
 
 @pytest.mark.parametrize(

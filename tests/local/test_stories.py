@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -66,11 +67,20 @@ async def test_a_try_that_fails_is_no_end(life):
 async def test_the_last_try_that_fails_is_the_end_and_tells_why(life):
     script = f"{NOTE_START}; echo it broke; exit 7"
     await life.submit(script, policy={"backoffLimit": 1, "cleanPodPolicy": "All"})
-    sentence = "Job has reached the specified backoff limit: it broke"
+    sentence = "Job has reached the specified backoff limit (exit code 7): it broke"
     assert await life.end() == f"Failed BackoffLimitExceeded: {sentence}"
     assert await life.exit_codes() == [7, 7]
     assert life.lines("starts") == ["launcher"] * 2
     await life.until_workers({})
+
+
+@pytest.mark.parametrize(("limit", "tries"), [(0, 1), (1, 1), (2, 2)])
+async def test_a_launcher_that_may_not_be_restarted_in_place_again_is_not(life, limit, tries):
+    is_one_too_many = f"test $(wc -l < starts) -gt {tries}"
+    script = f"{NOTE_START}; {is_one_too_many} || exit 7; trap '' TERM; sleep 600; sleep 600"
+    await life.submit(script, restart_policy="OnFailure", policy={"backoffLimit": limit})
+    assert (await life.end()).startswith("Failed BackoffLimitExceeded: ")
+    assert life.lines("starts") == ["launcher"] * tries
 
 
 @both_kinds
@@ -112,14 +122,16 @@ async def test_a_deadline_ends_what_runs(life):
 
 
 async def test_a_time_to_live(life):
-    await life.submit(NOTE_START, policy={"ttlSecondsAfterFinished": 1})
+    # Two, because times are told in whole seconds: one might be over at once.
+    await life.submit(NOTE_START, policy={"ttlSecondsAfterFinished": 2})
     assert (await life.end()).startswith("Succeeded")
-    assert len(await life.launchers()) == 1
 
     async def is_gone():
         return await life.launchers() == []
 
     await until(is_gone, 10)
+    ended = datetime.fromisoformat((await life.status())["completionTime"])
+    assert datetime.now(UTC) - ended >= timedelta(seconds=2)
     touch = {"metadata": {"annotations": {"seen": "yes"}}}
     await life.cluster.patch(MPI_JOBS, "pi", touch, "default")
     await asyncio.sleep(0.5)

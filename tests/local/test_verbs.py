@@ -20,7 +20,15 @@ from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
 VERBS = ["list", "get", "describe", "logs", "scale", "suspend", "resume", "delete"]
-HEAVY = ("aiohttp", "cryptography", "prometheus_client", "mpi_operator.controller")
+HEAVY = (
+    "aiohttp",
+    "cryptography",
+    "prometheus_client",
+    "rich",
+    "yaml",
+    "mpi_operator.controller",
+    "mpi_operator.embedded",
+)
 LAUNCHER = ["sh", "-c", "echo ready; exec sleep 600"]
 
 
@@ -95,7 +103,7 @@ def test_a_job_is_seen_from_another_shell(reader, words):
     code, out, err = reader.run(*words)
     assert (code, err) == (0, "")
     assert re.fullmatch(
-        r"NAME +RUN +STATE +WORKERS +AGE\npi +\d+-\w+ +Running +2/2 +\d+ s\n", out
+        r"NAME +RUN +STATE +WORKERS +AGE\npi +\d+-\w+ +Running +2/2 +\d+ (s|min)\n", out
     ), out
 
 
@@ -137,7 +145,12 @@ def test_a_size_that_cannot_be_is_refused(reader):
     assert "[Worker].replicas: must be at least 1" in err
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_is_none_is_told_with_the_one_that_may_be_meant(shell):
+    code, _, err = shell.run("lst")
+    assert (code, err.splitlines()[-1]) == (2, "Error: No such command 'lst'. Did you mean 'list'?")
+
+
+@pytest.mark.parametrize("verb", ["run", *VERBS])
 def test_help_has_an_example(shell, verb):
     code, out, _ = shell.run(verb, "--help")
     assert code == 0
@@ -145,11 +158,11 @@ def test_help_has_an_example(shell, verb):
 
 
 def test_no_job_at_all_is_no_error(shell):
-    assert shell.run("list") == (0, "", "no job of yours runs on this machine\n")
+    assert shell.run("list") == (0, "", "you have no jobs on this machine\n")
     code, _, err = shell.run("get", "pi")
     assert (code, err) == (
         1,
-        "mpijob: there is no job pi; no job of yours runs on this machine\n",
+        "mpijob: there is no job pi; you have none on this machine\n",
     )
 
 
@@ -202,12 +215,109 @@ def test_of_two_jobs_with_one_name_the_run_says_which(shell, run, tmp_path):
         assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
 
 
-def test_a_killed_run_is_not_listed_and_the_next_start_removes_it(shell, run, tmp_path):
+def test_a_killed_run_is_told_and_its_log_is_there(shell, run):
+    [directory] = [entry for entry in shell.runs.iterdir() if entry.is_dir()]
+    block_until(lambda: "pi-launcher" in (directory / "record.json").read_text())
     run.kill()
     run.wait(10)
-    assert shell.run("list")[1] == ""
-    with started(shell, tmp_path):
-        assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
+    assert states(shell) == ["Lost"]
+    assert shell.run("describe", "pi")[1].startswith("pi: pi was lost: its `mpijob run` was killed")
+    assert shell.run("logs", "pi") == (0, "ready\n", "")
+
+
+# --- when all is over
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory):
+    """A shell beside two jobs called pi that have ended, first well and then badly."""
+    place = tmp_path_factory.mktemp("over")
+    with somebody(place / "state") as made:
+        for script in ("echo well", "echo badly; exit 3"):
+            made.run("run", job(place, ["sh", "-c", script]))
+        yield made
+
+
+def states(shell: Shell) -> list[str]:
+    """Of all jobs, in the order in which they are listed."""
+    _, out, _ = shell.run("list", "-o", "json")
+    items = json.loads(out)["items"]
+    return [each["metadata"]["annotations"]["mpi-operator.kubeflow.org/state"] for each in items]
+
+
+def test_jobs_that_have_ended_are_listed_the_last_one_first(over):
+    assert states(over) == ["Failed", "Succeeded"]
+
+
+def test_the_name_of_a_job_means_the_one_that_ended_last(over):
+    assert over.run("logs", "pi") == (0, "badly\n", "")
+    assert over.run("logs", "pi", "--follow") == (0, "badly\n", "")
+    assert known(over)["status"]["conditions"][-1]["type"] == "Failed"
+
+
+def test_one_that_ended_before_is_named_by_its_run(over):
+    run = re.findall(r"(\d+-\w+) +Succeeded", over.run("list")[1])[0]
+    assert over.run("logs", "pi", "--run", run) == (0, "well\n", "")
+
+
+def test_workers_that_were_cleaned_up_are_remembered(over):
+    assert over.run("logs", "pi", "--worker", "1") == (0, "", "")
+    assert "pi-worker-1" in over.run("describe", "pi")[1]
+
+
+def test_a_description_for_programs_has_pods_and_events(over):
+    items = json.loads(over.run("describe", "pi", "-o", "json")[1])["items"]
+    assert {each["kind"] for each in items} == {"MPIJob", "Pod", "Event"}
+
+
+@pytest.mark.parametrize("words", [("scale", "--workers", "3"), ("suspend",), ("resume",)])
+def test_a_job_that_has_ended_cannot_be_changed(over, words):
+    code, _, err = over.run(words[0], "pi", *words[1:])
+    assert code == 1
+    assert re.search(r"pi \(run .*\) has ended \(Failed\); only a job that runs", err)
+
+
+def test_one_that_runs_comes_first_and_is_meant(shell, run, tmp_path):
+    other = job(tmp_path, ["echo", "over"])
+    assert shell.run("run", other)[0] == 0
+    assert states(shell) == ["Running", "Succeeded"]
+    assert shell.run("logs", "pi") == (0, "ready\n", "")
+
+
+def test_an_interrupted_job_is_remembered_and_a_deleted_one_is_not(shell, run, tmp_path):
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=20)
+    assert states(shell) == ["Interrupted"]
+    with started(shell, tmp_path) as other:
+        assert shell.run("delete", "pi")[0] == 0
+        other.wait(20)
+    assert states(shell) == ["Interrupted"]
+    assert re.fullmatch(r"pi \(run .*\) was deleted\n", shell.run("delete", "pi")[1])
+    assert states(shell) == []
+
+
+def test_all_that_have_ended_are_deleted_at_once(shell, run, tmp_path):
+    shell.run("run", job(tmp_path, ["true"]))
+    assert shell.run("delete", "--finished")[1] == "1 job was deleted\n"
+    assert states(shell) == ["Running"]
+    assert shell.run("delete")[0] == 2
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_who_follows_hears_every_try_and_ends_with_the_job(shell, tmp_path, policy):
+    script = (
+        "echo try >> tries; echo try $(wc -l < tries);"
+        " until test -e go; do sleep 0.05; done; test $(wc -l < tries) = 2"
+    )
+    file = job(tmp_path, ["sh", "-c", script], runPolicy={"backoffLimit": 3})
+    setting = f"spec.mpiReplicaSpecs.Launcher.restartPolicy={policy}"
+    process = shell.start("run", file, "--set", setting)
+    assert process.stdout.readline() == "launcher | try 1\n"
+    following = shell.start("logs", "pi", "--follow")
+    assert following.stdout.readline() == "try 1\n"
+    (tmp_path / "go").touch()
+    assert following.communicate(timeout=30) == ("try 2\n", "")
+    assert process.communicate(timeout=30)[0] == "launcher | try 2\n"
 
 
 def test_a_state_directory_may_be_deep(tmp_path):

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 import click
 
-from mpi_operator.api import conditions, labels
-from mpi_operator.api.types import Condition, MPIJob
+from mpi_operator.api import labels
+from mpi_operator.api.types import Condition
 from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
-from . import arguments, local_jobs
-from .local_jobs import LocalJob
+from . import arguments, local_jobs, showing
+from .local_jobs import FinishedJob, LocalJob
 from .outcome import finish
 from .story import detail_of
-from .words import age, state, table, workers
+from .words import age, gist, table, workers
 
 _INDENT = "  "
 _LAST_EVENTS = 20
@@ -24,26 +24,33 @@ _LAST_EVENTS = 20
 @click.command("describe")
 @arguments.NAME
 @arguments.RUN
-def command(name: str, run: str | None) -> None:
-    """Tell how a job is doing.
+@arguments.OUTPUT
+def command(name: str, run: str | None, output: str) -> None:
+    """Tell how a job is doing, or how it ended.
 
-    Its state, its pods, and what happened to it.
+    Its state, its pods, and what happened to it. For programs: the job, its pods and its events.
 
     \b
-    Example:
+    Examples:
       mpijob describe pi
+      mpijob describe pi -o yaml
     """
-    finish(_describe(name, run))
+    finish(_describe(name, run, output))
 
 
-async def _describe(name: str, run: str | None) -> None:
+async def _describe(name: str, run: str | None, output: str) -> None:
     found = await local_jobs.find(name, run)
     selector = labels.as_selector(labels.pod_selector(found.job))
     pods, events = await asyncio.gather(
         found.cluster.list(PODS, found.namespace, label_selector=selector),
         found.cluster.list(EVENTS, found.namespace),
     )
-    click.echo("\n".join(description(found, pods.items, events.items, datetime.now(UTC))))
+    if output == "table":
+        told = description(found, pods.items, events.items, datetime.now(UTC))
+        click.echo("\n".join(told))
+    else:
+        items = [showing.as_object(found), *pods.items, *events.items]
+        click.echo(showing.as_text(showing.as_list(items), output))
 
 
 def description(
@@ -51,26 +58,24 @@ def description(
 ) -> Iterator[str]:
     """Lines about a job."""
     job = found.job
-    yield f"{job.metadata.name}: {_summary(job)}"
+    yield f"{job.metadata.name}: {found.summary}"
     yield table(
         [
             ("run", found.run),
-            ("state", state(job)),
+            ("state", found.state),
             ("workers", f"{workers(job)} run, slots for {job.spec.slots_per_worker} each"),
             ("MPI", job.spec.mpi_implementation.value),
             ("created", f"{age(job.metadata.creation_timestamp, now)} ago"),
+            *([("files", str(found.kept))] if found.kept else []),
         ],
         _INDENT,
     )
     yield from _part("conditions", [_condition(each, now) for each in job.status.conditions])
-    yield from _part("pods", [_pod(each, now) for each in sorted(pods, key=_place)])
+    is_over = isinstance(found, FinishedJob)
+    rows = [_pod(each, now, is_over=is_over) for each in sorted(pods, key=_place)]
+    yield from _part("pods", rows)
     newest = sorted(events, key=_when)[-_LAST_EVENTS:]
     yield from _part("events", [_event(each, now) for each in newest])
-
-
-def _summary(job: MPIJob) -> str:
-    last = conditions.describing(job.status.conditions)
-    return last.message if last else "nobody has looked at it yet"
 
 
 def _part(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -80,19 +85,19 @@ def _part(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _condition(each: Condition, now: datetime) -> tuple[str, ...]:
     answer = {"True": "yes", "False": "no"}.get(each.status, "unknown")
-    return (each.type, answer, f"for {age(each.last_transition_time, now)}", each.message)
+    return (each.type, answer, f"for {age(each.last_transition_time, now)}", gist(each.message))
 
 
-def _pod(pod: Manifest, now: datetime) -> tuple[str, ...]:
+def _pod(pod: Manifest, now: datetime, *, is_over: bool) -> tuple[str, ...]:
     metadata = pod["metadata"]
     phase = pod.get("status", {}).get("phase", "Pending")
-    if "deletionTimestamp" in metadata:
+    if "deletionTimestamp" in metadata and not is_over:
         phase = "Ending"
     return (
         metadata["name"],
         phase,
         age(_moment(metadata["creationTimestamp"]), now),
-        detail_of(pod),
+        gist(detail_of(pod)),
     )
 
 
@@ -106,7 +111,7 @@ def _event(event: Manifest, now: datetime) -> tuple[str, ...]:
     about = event.get("involvedObject") or {}
     who = f"{about.get('kind', '')} {about.get('name', '')}"
     since = age(_moment(_when(event)), now)
-    return (f"{since} ago", who, event.get("reason") or "", event.get("message") or "")
+    return (f"{since} ago", who, event.get("reason") or "", gist(event.get("message") or ""))
 
 
 def _when(event: Manifest) -> str:

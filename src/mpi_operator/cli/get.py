@@ -11,7 +11,7 @@ from .outcome import finish
 @arguments.RUN
 @arguments.OUTPUT
 def command(name: str, run: str | None, output: str) -> None:
-    """Show one of your jobs that run on this machine.
+    """Show one of your jobs on this machine.
 
     \b
     Examples:

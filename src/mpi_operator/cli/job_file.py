@@ -39,7 +39,7 @@ def read(path: Path) -> Manifest:
 def parse(text: str, name: str) -> Manifest:
     """The one job in a text. Objects of other kinds beside it are not for us."""
     try:
-        documents = list(yaml.safe_load_all(text))
+        documents = _documents(text)
     except yaml.YAMLError as error:
         raise UnusableFile(f"{name}: {_where(error)}") from error
     jobs = [each for each in documents if isinstance(each, dict) and each.get("kind") == KIND]
@@ -75,6 +75,14 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
             kept = [each for each in container.get("env") or () if each.get("name") not in names]
             container["env"] = [*kept, *given]
     return changed
+
+
+def _documents(text: str) -> list[Any]:
+    """What is in a text, by the fast parser if there is one; the other one complains better."""
+    try:
+        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError:
+        return list(yaml.safe_load_all(text))
 
 
 def _known(job: Manifest, name: str) -> Manifest:

@@ -1,4 +1,4 @@
-"""`mpijob list`: every job of this user on this machine."""
+"""`mpijob list`: every job of this user on this machine, also those that have ended."""
 
 import click
 
@@ -9,7 +9,7 @@ from .outcome import finish
 @click.command("list")
 @arguments.OUTPUT
 def command(output: str) -> None:
-    """List your jobs that run on this machine.
+    """List your jobs on this machine: those that run, then the last ones that have ended.
 
     \b
     Examples:
@@ -23,8 +23,8 @@ async def _list(output: str) -> None:
     jobs = await local_jobs.everything()
     if output != "table":
         items = [showing.as_object(job) for job in jobs]
-        click.echo(showing.as_text({"apiVersion": "v1", "kind": "List", "items": items}, output))
+        click.echo(showing.as_text(showing.as_list(items), output))
     elif jobs:
         click.echo(showing.as_table(jobs))
     else:
-        click.echo("no job of yours runs on this machine", err=True)
+        click.echo("you have no jobs on this machine", err=True)

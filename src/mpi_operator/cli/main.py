@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from . import job_file
 
 # For jobs that run already. Each is the `command` of the module of its name.
-_VERBS = ("list", "get", "describe", "logs", "scale", "suspend", "resume", "delete")
+_VERBS = ("list", "get", "describe", "logs", "scale", "suspend", "resume", "delete", "image")
 
 
 class Verbs(click.Group):
@@ -23,6 +24,16 @@ class Verbs(click.Group):
             return super().get_command(ctx, cmd_name)
         command: click.Command = importlib.import_module(f"{__package__}.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            similar = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f" Did you mean {similar[0]!r}?" if similar else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
 
 
 @click.group(
@@ -61,6 +72,17 @@ def mpijob() -> None:
     is_flag=True,
     help="Run even if this machine has fewer CPUs or less memory than the job asks for.",
 )
+@click.option(
+    "--sandbox",
+    type=click.Choice(["namespaces", "plain"]),
+    help="How pods are kept apart: by namespaces of Linux, or not at all (plain processes, whose "
+    "paths are translated). The best that this machine can have, if not given.",
+)
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep the directories of its pods (volumes, temporary files) until `mpijob delete`.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print only what the job prints.")
 @click.option(
     "--output",
@@ -76,6 +98,8 @@ def run(
     variables: tuple[str, ...],
     timeout: float | None,
     oversubscribe: bool,
+    sandbox: str | None,
+    keep: bool,
     quiet: bool,
     output: str,
 ) -> None:
@@ -85,9 +109,12 @@ def run(
     Examples:
       mpijob run examples/pi/pi.yaml
       mpijob run job.yaml --set workers=4 --env STEPS=100
+      mpijob run job.yaml --timeout 600 --keep
       mpijob run job.yaml -o json | jq .
     """
     # Here and not above, so that --help is there at once.
+    from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
+
     from . import run as running  # noqa: PLC0415
     from .voice import Json, Plain  # noqa: PLC0415
 
@@ -96,7 +123,8 @@ def run(
         job = job_file.with_environment(job_file.with_settings(job, settings), variables)
         directory = Path.cwd() if str(file) == "-" else file.absolute().parent
         voice = Json() if output == "json" else Plain(is_quiet=quiet)
-        wishes = running.Wishes(timeout=timeout, oversubscribe=oversubscribe)
+        kind = Kind(sandbox) if sandbox else None
+        wishes = running.Wishes(timeout, oversubscribe, keep, kind)
         code = running.run(job, directory, wishes, voice)
     except job_file.UnusableFile as error:
         click.echo(f"mpijob: {error}", err=True)

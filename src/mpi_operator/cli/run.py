@@ -3,61 +3,73 @@
 import asyncio
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from mpi_operator.api import conditions, labels
 from mpi_operator.api.complaints import InvalidJob
 from mpi_operator.api.reading import read_job, warnings
-from mpi_operator.api.types import ConditionType, MPIJob
+from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
-from mpi_operator.kube.client import Client
-from mpi_operator.kube.resources import PODS, Manifest
-from mpi_operator.local import mpi, runs
+from mpi_operator.kube.resources import Manifest
+from mpi_operator.local import mpi, records, runs
+from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
+from . import ending
 from .job_file import UnusableFile
-from .story import JobChanged, JobDeleted, Story, has_ended, story
+from .memory import Memory, remembering
+from .story import JobChanged, JobDeleted, Line, Story, has_ended, story
 from .voice import Verdict, Voice
-
-SUCCESS = 0
-FAILED = 1
-UNUSABLE = 2
-TIMED_OUT = 124
-INTERRUPTED = 130
 
 _LAST_LINES_SECONDS = 2.0
 _NAMESPACE = "default"
 
 
-@dataclass(frozen=True)
-class Wishes:
+class Wishes(NamedTuple):
     """What the person wants besides the job itself."""
 
     timeout: float | None = None
     oversubscribe: bool = False
+    keep: bool = False
+    sandbox: Kind | None = None  # None: the best that this machine can have
+
+
+class Task(NamedTuple):
+    """A job that can run here, and all that it needs."""
+
+    manifest: Manifest
+    job: MPIJob
+    directory: Path
+    installation: mpi.Installation
+    wishes: Wishes
 
 
 def run(manifest: Manifest, directory: Path, wishes: Wishes, voice: Voice) -> int:
     """Run a job to its end; the exit code."""
-    job = _checked(manifest, voice)
-    installation = _mpi(job)
+    started = time.monotonic()
+    placed = {**manifest, "metadata": {**manifest.get("metadata", {}), "namespace": _NAMESPACE}}
+    job = _checked(placed, voice)
+    task = Task(placed, job, directory, _mpi(job), wishes)
     owned = runs.create()
     try:
-        return asyncio.run(_run(manifest, job, directory, installation, owned, wishes, voice))
+        end = _ended(task, owned.directory, voice)
+        owned.end(is_clear=True)  # the node has ended all that ran
     finally:
         owned.end()
+    kept = records.place(runs.root()) / owned.directory.name if wishes.keep else None
+    seconds = time.monotonic() - started
+    voice.close(Verdict(job.metadata.name, end, seconds, kept))
+    return end.exit_code
 
 
 def _checked(manifest: Manifest, voice: Voice) -> MPIJob:
-    placed = {**manifest, "metadata": {**manifest.get("metadata", {}), "namespace": _NAMESPACE}}
     try:
-        job = read_job(placed)
+        job = read_job(manifest)
     except InvalidJob as invalid:
         lines = "\n".join(f"  {complaint}" for complaint in invalid.complaints)
         raise UnusableFile(f"this job cannot run:\n{lines}") from invalid
-    for warning in warnings(placed):
+    for warning in warnings(manifest):
         voice.say(f"warning: {warning}")
     return job
 
@@ -69,101 +81,93 @@ def _mpi(job: MPIJob) -> mpi.Installation:
         raise UnusableFile(str(missing)) from missing
 
 
-async def _run(
-    manifest: Manifest,
-    job: MPIJob,
-    directory: Path,
-    installation: mpi.Installation,
-    owned: runs.Run,
-    wishes: Wishes,
-    voice: Voice,
-) -> int:
-    started = time.monotonic()
-    name = job.metadata.name
+def _ended(task: Task, run: Path, voice: Voice) -> records.End:
+    if task.wishes.keep:
+        records.mark_kept(run)
+    try:
+        return asyncio.run(_run(task, run, voice))
+    except BaseExceptionGroup as group:
+        # Whoever asks for a kind of sandbox may ask for one that this machine cannot have.
+        if refused := group.subgroup(SandboxError):
+            why = f"{_first(refused)}; `--sandbox plain` does without them"
+            raise UnusableFile(why) from group
+        raise
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> str:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else str(first)
+
+
+async def _run(task: Task, run: Path, voice: Voice) -> records.End:
+    name = task.job.metadata.name
     with _interrupts() as interrupted:
         async with machine(
-            owned.directory,
-            working_directory=directory,
-            implementation=installation,
-            oversubscribe=wishes.oversubscribe,
+            run,
+            working_directory=task.directory,
+            implementation=task.installation,
+            oversubscribe=task.wishes.oversubscribe,
+            kind=task.wishes.sandbox,
         ) as cluster:
             voice.say(
-                f"{name}: {job.spec.worker_count} workers with {installation.mpirun} on this "
-                "machine; images are not used"
+                f"{name}: {task.job.spec.worker_count} workers with {task.installation.mpirun} "
+                "on this machine; images are not used"
             )
-            async with story(cluster, name, _NAMESPACE) as told:
-                metadata = {**manifest["metadata"], "namespace": _NAMESPACE}
-                await cluster.create(MPI_JOBS, {**manifest, "metadata": metadata})
-                ended = await _followed(told, voice, interrupted, wishes.timeout)
-                code, sentence = await _verdict(cluster, ended, interrupted, wishes.timeout)
-    voice.close(Verdict(name, code, sentence, time.monotonic() - started))
-    return code
+            async with (
+                story(cluster, name, _NAMESPACE) as told,
+                remembering(cluster, _NAMESPACE, told, run) as memory,
+            ):
+                await cluster.create(MPI_JOBS, task.manifest)
+                following = _followed(told, voice, memory)
+                end = await _unless(following, interrupted, task.wishes.timeout)
+                if end is ending.DELETED:
+                    memory.erase()  # as somebody wanted
+                else:
+                    await memory.close(end)
+    return end
 
 
-async def _followed(
-    told: Story, voice: Voice, interrupted: asyncio.Event, timeout: float | None
-) -> MPIJob | JobDeleted | None:
-    """Tell the story to its end; None where the person did not want to hear the end."""
-    following = asyncio.create_task(_until_ended(told, voice))
+async def _unless(
+    following: Coroutine[Any, Any, records.End],
+    interrupted: asyncio.Event,
+    timeout: float | None,
+) -> records.End:
+    """The end of the job, unless the person does not want to wait for it."""
+    end = asyncio.create_task(following)
     interruption = asyncio.create_task(interrupted.wait())
     try:
         await asyncio.wait(
-            {following, interruption}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            {end, interruption}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
         )
-        if not following.done():
-            return None
-        async for happening in told.rest(_LAST_LINES_SECONDS):
-            voice.tell(happening)
-        return following.result()
+        if end.done():
+            return end.result()
+        return ending.INTERRUPTION if interrupted.is_set() else ending.timed_out(timeout)
     finally:
-        following.cancel()
+        end.cancel()
         interruption.cancel()
 
 
-async def _until_ended(told: Story, voice: Voice) -> MPIJob | JobDeleted:
+async def _followed(told: Story, voice: Voice, memory: Memory) -> records.End:
+    """Tell the story to its end."""
+    ended = await _until_ended(told, voice, memory)
+    async for happening in told.rest(_LAST_LINES_SECONDS):
+        voice.tell(happening)
+    return ending.end_of(ended, told.objects) if ended else ending.DELETED
+
+
+async def _until_ended(told: Story, voice: Voice, memory: Memory) -> MPIJob | None:
+    """Tell what happens; the job when it has ended, None if it was deleted."""
     while True:
         happening = await told.next()
         voice.tell(happening)
+        if isinstance(happening, JobDeleted):
+            return None
         if isinstance(happening, JobChanged) and has_ended(happening.job):
             return happening.job
-        if isinstance(happening, JobDeleted):
-            return happening
-
-
-async def _verdict(
-    cluster: Client,
-    ended: MPIJob | JobDeleted | None,
-    interrupted: asyncio.Event,
-    timeout: float | None,
-) -> tuple[int, str]:
-    if ended is None:
-        if interrupted.is_set():
-            return INTERRUPTED, "was interrupted"
-        return TIMED_OUT, f"did not end within {timeout:g} s"
-    if isinstance(ended, JobDeleted):
-        return FAILED, "was deleted"
-    if conditions.is_true(ended.status.conditions, ConditionType.SUCCEEDED):
-        return SUCCESS, "succeeded"
-    last = conditions.describing(ended.status.conditions)
-    return await _exit_code(
-        cluster, ended
-    ), f"failed: {last.message if last else 'nobody knows why'}"
-
-
-async def _exit_code(cluster: Client, job: MPIJob) -> int:
-    """That of the launcher's container, as far as it is known."""
-    selector = labels.as_selector(labels.role_selector(job, labels.Role.LAUNCHER))
-    listing = await cluster.list(PODS, _NAMESPACE, label_selector=selector)
-    codes = [code for pod in listing.items if (code := _pod_exit_code(pod))]
-    return codes[-1] if codes else FAILED
-
-
-def _pod_exit_code(pod: Manifest) -> int:
-    for container in pod.get("status", {}).get("containerStatuses") or ():
-        for state in (container.get("state") or {}, container.get("lastState") or {}):
-            if code := (state.get("terminated") or {}).get("exitCode"):
-                return int(code)
-    return 0
+        if not isinstance(happening, Line):
+            memory.hear()
+        if not told.has_more:
+            voice.idle()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def command(name: str, workers: int, run: str | None) -> None:
 
 
 async def _scale(name: str, workers: int, run: str | None) -> None:
-    found = await local_jobs.find(name, run)
+    found = await local_jobs.find_running(name, run)
     if found.job.spec.worker is None:
         raise Refusal(f"{name} has no workers to have more or fewer of: its spec names none")
     size = {"spec": {"replicas": workers}}

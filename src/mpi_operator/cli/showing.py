@@ -1,18 +1,17 @@
 """Jobs as a table, or as the objects that they are."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-
-import yaml
+from typing import Any
 
 from mpi_operator.kube.resources import Manifest
 
 from .local_jobs import LocalJob
-from .words import age, state, table, workers
+from .words import age, table, workers
 
-# Only in what is shown: the job itself does not know which run it belongs to.
+# Only in what is shown: the job itself knows neither its run nor that nobody runs it any more.
 RUN = "mpi-operator.kubeflow.org/run"
+STATE = "mpi-operator.kubeflow.org/state"
 _HEAD = ("NAME", "RUN", "STATE", "WORKERS", "AGE")
 
 
@@ -22,20 +21,28 @@ def as_table(jobs: Sequence[LocalJob]) -> str:
 
 
 def as_object(each: LocalJob) -> Manifest:
-    """The job as it is stored, and its run as an annotation, for --run."""
+    """The job as it is stored; its run, for --run, and its state as annotations."""
     metadata = each.manifest["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), RUN: each.run}
+    shown = {RUN: each.run, STATE: each.state}
+    annotations = {**(metadata.get("annotations") or {}), **shown}
     return {**each.manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def as_text(shown: Manifest, output: str) -> str:
+def as_list(items: Sequence[Manifest]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "List", "items": [*items]}
+
+
+def as_text(shown: Mapping[str, Any], output: str) -> str:
     """An object as JSON or YAML."""
     if output == "json":
+        import json  # noqa: PLC0415
+
         return json.dumps(shown, indent=2)
+    import yaml  # noqa: PLC0415
+
     return yaml.safe_dump(shown, sort_keys=False).rstrip()
 
 
 def _row(each: LocalJob, now: datetime) -> tuple[str, ...]:
-    job = each.job
-    since = age(job.metadata.creation_timestamp, now)
-    return (each.name, each.run, state(job), workers(job), since)
+    since = age(each.job.metadata.creation_timestamp, now)
+    return (each.name, each.run, each.state, workers(each.job), since)

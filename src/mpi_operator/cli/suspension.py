@@ -7,7 +7,7 @@ from . import local_jobs
 
 async def set_suspended(name: str, run: str | None, *, suspended: bool) -> bool:
     """Say whether a job has to wait; False where it is so already."""
-    found = await local_jobs.find(name, run)
+    found = await local_jobs.find_running(name, run)
     if found.job.spec.run_policy.suspend is suspended:
         return False
     change = {"spec": {"runPolicy": {"suspend": suspended}}}

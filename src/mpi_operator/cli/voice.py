@@ -1,27 +1,33 @@
 """How a job's story is told: to people, or to programs."""
 
-import json
 import sys
 import zlib
-from dataclasses import dataclass, field
-from typing import Protocol, TextIO
+from pathlib import Path
+from typing import NamedTuple, Protocol, TextIO
+
+import msgspec
 
 from mpi_operator.api import conditions
 from mpi_operator.api.types import ConditionType, MPIJob, status_manifest
+from mpi_operator.local.records import End
 
+from . import live
 from .story import Happening, JobChanged, JobDeleted, Line, PodChanged
+from .words import gist
 
 _COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
+_LAUNCHER = "launcher"
+
+_encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How it ended."""
 
     job: str
-    code: int
-    sentence: str
+    end: End
     seconds: float
+    kept: Path | None = None  # where its files are, if they were to be kept
 
 
 class Voice(Protocol):
@@ -31,33 +37,41 @@ class Voice(Protocol):
 
     def tell(self, happening: Happening) -> None: ...
 
+    def idle(self) -> None:
+        """All that is known has been told."""
+        ...
+
     def close(self, verdict: Verdict) -> None: ...
 
 
-@dataclass
 class Plain:
     """For people: lines of the job on `out`, what happens around them on `aside`.
 
-    On a terminal how far the pods are is one line that changes; elsewhere it is told when all run.
+    On a terminal the pods and how far they are can be seen until the launcher has its say.
     """
 
-    is_quiet: bool = False
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    aside: TextIO = field(default_factory=lambda: sys.stderr)
-    _pods: dict[str, PodChanged] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
-    _progress: str = ""  # what stands in the line that changes
+    def __init__(
+        self, *, is_quiet: bool = False, out: TextIO | None = None, aside: TextIO | None = None
+    ) -> None:
+        self._is_quiet = is_quiet
+        self._out = out or sys.stdout
+        self._aside = aside or sys.stderr
+        self._screen = live.Screen(self._aside) if self._has_screen else None
+        self._pods: dict[str, PodChanged] = {}
+        self._told: set[str] = set()
+        self._is_speaking = False  # the launcher: from then on only its lines count
 
     def say(self, sentence: str) -> None:
-        if not self.is_quiet:
+        if not self._is_quiet:
             self._clear()
-            print(self._dim(sentence), file=self.aside, flush=True)
+            print(self._dim(sentence), file=self._aside, flush=True)
 
     def tell(self, happening: Happening) -> None:
         match happening:
             case Line():
                 self._clear()
-                print(f"{self._prefix(happening)} | {happening.text}", file=self.out, flush=True)
+                print(f"{self._prefix(happening)} | {happening.text}", file=self._out, flush=True)
+                self._is_speaking |= happening.role == _LAUNCHER
             case PodChanged():
                 self._pod(happening)
             case JobChanged():
@@ -65,29 +79,29 @@ class Plain:
             case JobDeleted():
                 pass  # the verdict says so
 
+    def idle(self) -> None:
+        if self._screen is not None and not self._is_speaking:
+            self._screen.show(live.lines(self._pods.values()))
+
     def close(self, verdict: Verdict) -> None:
-        self.say(f"{verdict.job} {verdict.sentence} ({verdict.seconds:.1f} s)")
+        end = verdict.end
+        code = f"exit code {end.exit_code}, " if end.state == "Failed" else ""
+        self.say(f"{verdict.job} {gist(end.message)} ({code}{verdict.seconds:.1f} s)")
+        if verdict.kept:
+            self.say(f"its files are in {verdict.kept} until `mpijob delete {verdict.job}`")
 
     def _pod(self, pod: PodChanged) -> None:
+        is_new = pod.name not in self._pods
         self._pods[pod.name] = pod
+        if is_new and pod.role == _LAUNCHER:
+            self._is_speaking = False  # another try
         if pod.detail:
             self._once(f"{pod.name}: {pod.detail}")
-        self._show_progress()
-
-    def _show_progress(self) -> None:
-        living = [pod for pod in self._pods.values() if pod.phase in ("Pending", "Running")]
-        running = [pod for pod in living if pod.phase == "Running"]
-        progress = f"{len(running)} of {len(living)} pods run"
-        if len(running) == len(living):
-            self._clear()
-        elif self.aside.isatty() and not self.is_quiet:
-            self._clear()
-            self._progress = progress
-            print(self._dim(progress), end="", file=self.aside, flush=True)
 
     def _job(self, job: MPIJob) -> None:
         """What is in the way, or that it runs. How it ends is for the verdict."""
         if conditions.is_finished(job.status.conditions):
+            self._pods.clear()
             return
         running = conditions.condition(job.status.conditions, ConditionType.RUNNING)
         if running is not None:
@@ -101,26 +115,29 @@ class Plain:
             self.say(sentence)
 
     def _clear(self) -> None:
-        if self._progress:
-            self._progress = ""
-            print("\r\x1b[K", end="", file=self.aside, flush=True)
+        if self._screen is not None:
+            self._screen.clear()
 
     def _prefix(self, line: Line) -> str:
-        text = _short(line.pod, line.role)
-        if not self.out.isatty():
+        text = live.short(line.pod, line.role)
+        if not self._out.isatty():
             return text
         colour = _COLOURS[zlib.crc32(line.pod.encode()) % len(_COLOURS)]
         return f"\x1b[{colour}m{text}\x1b[0m"
 
     def _dim(self, text: str) -> str:
-        return f"\x1b[2m{text}\x1b[0m" if self.aside.isatty() else text
+        return f"\x1b[2m{text}\x1b[0m" if self._aside.isatty() else text
+
+    @property
+    def _has_screen(self) -> bool:
+        return not self._is_quiet and self._aside.isatty()
 
 
-@dataclass
 class Json:
     """For programs: one object a line."""
 
-    out: TextIO = field(default_factory=lambda: sys.stdout)
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
 
     def say(self, sentence: str) -> None:
         self._print(type="notice", message=sentence)
@@ -142,20 +159,19 @@ class Json:
             case JobDeleted():
                 self._print(type="deleted", job=happening.name)
 
+    def idle(self) -> None:
+        """There is nothing to draw."""
+
     def close(self, verdict: Verdict) -> None:
         self._print(
             type="verdict",
             job=verdict.job,
-            exitCode=verdict.code,
-            message=verdict.sentence,
+            state=verdict.end.state,
+            exitCode=verdict.end.exit_code,
+            message=verdict.end.message,
             seconds=round(verdict.seconds, 3),
+            **({"kept": str(verdict.kept)} if verdict.kept else {}),
         )
 
     def _print(self, **facts: object) -> None:
-        print(json.dumps(facts), file=self.out, flush=True)
-
-
-def _short(pod: str, role: str) -> str:
-    """A pod in few letters: its role, and its number where it has one."""
-    number = pod.rpartition("-")[2]
-    return f"{role}-{number}" if role == "worker" and number.isdecimal() else role or pod
+        print(_encode(facts).decode(), file=self._out, flush=True)

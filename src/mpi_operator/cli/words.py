@@ -6,6 +6,9 @@ from datetime import datetime
 from mpi_operator.api import conditions
 from mpi_operator.api.types import MPIJob
 
+_RULES = " \t-=*#"  # programs frame what they say
+_GIST = 160
+
 
 def state(job: MPIJob) -> str:
     """The state of a job: what became true last."""
@@ -35,3 +38,14 @@ def table(rows: Sequence[Sequence[str]], indent: str = "") -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(indent + line for line in lines)
+
+
+def gist(message: str) -> str:
+    """One line of a message that may be many: the first that says something."""
+    lines = [line.strip(_RULES) for line in message.splitlines()]
+    said = [line for line in lines if any(map(str.isalnum, line))]
+    first = said[0] if said else message.strip()
+    if first.endswith(":") and len(said) > 1:  # it announces what comes
+        first = f"{first} {said[1]}"
+    first = first.rstrip(",;:")
+    return first if len(first) <= _GIST else f"{first[: _GIST - 1]}…"

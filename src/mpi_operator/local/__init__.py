@@ -17,7 +17,8 @@ The second half is the node: `node` runs pods as processes, each in a `sandbox` 
 and `transport` lets the ranks of one pod be started from another.
 
 A cluster lives in one process. `server` lets others of the same user use it, `remote` is the
-`Client` that they do it with, and `requests` is what the two say; `runs` knows where to look.
+`Client` that they do it with, and `requests` is what the two say; `runs` knows where to look. What
+is remembered of a run when it has ended is in `records`, and `finished` is how it is read.
 
 Import what you need from its module: nothing here is paid for that is not used.
 """

@@ -1,6 +1,6 @@
 """What `mpirun` calls instead of ssh: has a command run in another pod, and waits for it.
 
-    agent SOCKET [options] HOST COMMAND…
+    agent SOCKET [options] HOST [options] COMMAND…
     agent SOCKET --rank PROGRAM ARGUMENTS…     (only without namespaces, see `pods/one_daemon`)
 
 It hands its own input and outputs to the node (descriptors travel over the socket), so nothing
@@ -33,20 +33,26 @@ _WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 
 
 def parse(arguments: list[str]) -> tuple[str, str]:
-    """The host and the command; options are for an ssh that is not there."""
-    rest = list(arguments)
+    """The host and the command; options are for an ssh that is not there.
+
+    They may come after the host too, as in `ssh HOST -p 22 true`: horovodrun writes it so.
+    """
+    rest = _without_options(arguments)
+    if not rest:
+        raise ValueError("no host is given")
+    host, *rest = rest
+    return host.rpartition("@")[2], " ".join(_without_options(rest))
+
+
+def _without_options(words: list[str]) -> list[str]:
+    rest = list(words)
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
         option = rest.pop(0)
         if option == "--":
             break
         if _takes_next(option):
             del rest[:1]
-    if not rest:
-        raise ValueError("no host is given")
-    host = rest.pop(0).rpartition("@")[2]
-    if rest and rest[0] == "--":
-        rest.pop(0)
-    return host, " ".join(rest)
+    return rest
 
 
 def _takes_next(option: str) -> bool:

@@ -13,7 +13,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 from mpi_operator.kube.client import JsonPatch, Listing, Page, Propagation, WatchEvent
@@ -27,6 +27,7 @@ from .scale import scale_of, scaled
 from .selection import parse_selection
 from .stored import Stored, cleaned
 from .table import Place, Shelf, Table
+from .times import now
 from .watching import Watch
 
 # At least so many changes of a kind are remembered for those who watch it.
@@ -63,7 +64,7 @@ class LocalCluster:
         kinds: Iterable[Kind] = (),
         *,
         logs: Logs | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = now,
         history_limit: int = _HISTORY,
     ) -> None:
         self.logs = logs

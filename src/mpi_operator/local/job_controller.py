@@ -9,7 +9,7 @@ It works on any `Client`.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -23,6 +23,7 @@ from mpi_operator.kube.workqueue import WorkQueue
 
 from .job_decisions import KUBERNETES_PACE, Decision, Pace, decide
 from .job_objects import CONTROLLER_UID, OURSELVES, TRACKING, Job, JobPod, tracking_labels
+from .times import now
 
 _BY_JOB = "job"
 _SOON = 0.05
@@ -37,7 +38,7 @@ class JobController:
         *,
         namespace: str = "",
         pace: Pace = KUBERNETES_PACE,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = now,
         concurrency: int = 4,
     ) -> None:
         self._client = client

@@ -106,16 +106,15 @@ def _is_ours(mpirun: Path) -> bool:
 
 
 def _is_wheel_of(mpirun: Path, wanted: Implementation) -> bool:
-    """Whether an mpirun is certainly from a wheel: it is the only one in our environment."""
-    if not _is_ours(mpirun):
-        return False
-    packages = Path(sys.prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}")
-    installed = [
-        each.distribution
-        for each in IMPLEMENTATIONS.values()
-        if any((packages / "site-packages").glob(f"{each.distribution}-*.dist-info"))
-    ]
+    """Whether an mpirun is certainly from a wheel: it is the only one in its environment."""
+    packages = (mpirun.parent.parent / "lib").glob("python3*/site-packages")
+    known = [each.distribution for each in IMPLEMENTATIONS.values()]
+    installed = [name for place in packages for name in known if any(_installed(place, name))]
     return installed == [wanted.distribution]
+
+
+def _installed(packages: Path, distribution: str) -> Iterator[Path]:
+    return packages.glob(f"{distribution}-*.dist-info")
 
 
 def _version(mpirun: Path) -> str:

@@ -14,7 +14,6 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +23,7 @@ from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import INITIAL_EVENTS_END, Client, EventType
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Key, Manifest, Resource
 
-from .pods import mountpoints
+from .pods import mountpoints, one_daemon, shared_memory
 from .pods.capacity import Ledger, Machine, Share, requested, this_machine
 from .pods.context import Place, PodContext
 from .pods.environment import machine_environment
@@ -36,6 +35,7 @@ from .pods.status import refused, unschedulable
 from .sandbox.host import LocalHost
 from .sandbox.protocol import Kind, Process, Sandboxes
 from .tenant import Tenant
+from .times import now
 from .transport import Request, Unreachable
 
 log = logging.getLogger(__name__)
@@ -232,7 +232,7 @@ class Node:
         share = self._ledger.take(_key(pod), requested(pod))
         if isinstance(share, str):
             if uid not in self._waiting or _told(pod) != share:
-                status = unschedulable(share, datetime.now(UTC), pod.get("status") or {})
+                status = unschedulable(share, now(), pod.get("status") or {})
                 self.errand(self.write(pod, status))
             self._waiting[uid] = pod
             return
@@ -244,13 +244,16 @@ class Node:
         # Short, for sockets are made in it and their addresses may not be long.
         directory = self._directory / "pods" / f"{self._count}-{pod['metadata']['name'][:24]}"
         directory.mkdir(parents=True)
+        place = self._place()
+        memory = shared_memory.make(self._directory, directory.name) if place.is_plain else None
         return PodContext(
             pod={**pod, "spec": {**pod["spec"], "nodeName": self.name}},
-            place=self._place(),
+            place=place,
             directory=directory,
             lookup=partial(self._lookup, pod["metadata"]["namespace"]),
             tools=self._tools(pod),
             gpus=share.gpus,
+            memory=memory,
         )
 
     def _place(self) -> Place:
@@ -268,9 +271,7 @@ class Node:
 
     async def _reach(self, caller: Key, request: Request) -> Process:
         """Run what an agent asks for in the pod that a host name means."""
-        host = request.host
-        if request.rank and (launcher := self._runner(caller)):
-            host = launcher.host_of(request.rank)
+        host = one_daemon.host_of(request.rank.env) if request.rank else request.host
         key = caller if host in _SELF else self._hosts.find(caller.namespace, host)
         runner = self._runner(key) if key else None
         if runner is None:
@@ -350,6 +351,7 @@ class Node:
         tasks = [tenant.task for tenant in self._tenants.values()]
         await asyncio.gather(*tasks, *self._errands, return_exceptions=True)
         mountpoints.remove(self._directory)
+        shared_memory.remove(self._directory)
         self._started.clear()
 
 

@@ -4,6 +4,8 @@
         <run>/lock    held for as long as its owner lives
               …       all that belongs to it
 
+What is to be remembered of a run when it has ended goes elsewhere first (`records`).
+
 The processes of a run end with their owner, however it ends (`sandbox.warden`). Its files stay when
 the owner was killed, and in the worst case (owner and warden killed together, no namespaces) so do
 processes. So every start cleans up first: a run whose lock is free has lost its owner. What carries
@@ -12,7 +14,6 @@ the name of such a run in its environment is killed, and its directory removed; 
 
 import fcntl
 import os
-import secrets
 import shutil
 import signal
 import time
@@ -20,7 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .pods import mountpoints
+from . import records
+from .pods import mountpoints, shared_memory
 from .sandbox import census
 from .sandbox.host import RUN_VARIABLE
 
@@ -35,12 +37,18 @@ class Run:
         self.directory = directory
         self._lock: int | None = lock
 
-    def end(self) -> None:
-        """Remove everything. Its processes have ended already. Safe to call twice."""
+    def end(self, *, is_clear: bool = False) -> None:
+        """Remove everything. Safe to call twice.
+
+        Its processes are looked for, for whoever ended by accident may have left some. Who has
+        seen them end (`is_clear`) need not wait for that.
+        """
         if self._lock is None:
             return
         with _all_runs(self.directory.parent):
-            _destroy(self.directory)
+            if not is_clear:
+                _kill_marked(self.directory)
+            _clear(self.directory)
         os.close(self._lock)
         self._lock = None
 
@@ -61,7 +69,7 @@ def create(runs: Path | None = None) -> Run:
     runs = runs or root()
     with _all_runs(runs):
         _reap(runs)
-        directory = runs / f"{os.getpid()}-{secrets.token_hex(2)}"
+        directory = runs / f"{os.getpid()}-{os.urandom(2).hex()}"
         directory.mkdir(mode=0o700)
         lock = _lock(directory / _LOCK)
     assert lock is not None, "nobody else knows of this directory yet"
@@ -88,15 +96,17 @@ def _is_abandoned_and_gone(directory: Path) -> bool:
     if lock is None:
         return False
     try:
-        _destroy(directory)
+        _kill_marked(directory)
+        _clear(directory)
     finally:
         os.close(lock)
     return not directory.exists()
 
 
-def _destroy(directory: Path) -> None:
-    _kill_marked(f"{RUN_VARIABLE}={directory}".encode())
+def _clear(directory: Path) -> None:
     mountpoints.remove(directory)
+    shared_memory.remove(directory)
+    records.keep(directory)
     # The lock goes last: without it nobody would dare to remove the rest.
     for entry in directory.iterdir():
         if entry.name != _LOCK:
@@ -121,7 +131,8 @@ def _open_up(directory: Path) -> None:
                 os.chmod(entry.path, 0o700)
 
 
-def _kill_marked(mark: bytes) -> None:
+def _kill_marked(directory: Path) -> None:
+    mark = f"{RUN_VARIABLE}={directory}".encode()
     deadline = time.monotonic() + _KILL_SECONDS
     while pids := list(_marked(mark)):
         for pid in pids:

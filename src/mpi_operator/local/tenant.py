@@ -1,12 +1,12 @@
 """A pod of the node: its runner, and what the cluster is told of it."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from mpi_operator.kube.resources import Manifest, Resource
 
+from .pods import remains
 from .pods.context import PodContext
 from .pods.runner import PodRunner
 
@@ -43,6 +43,7 @@ class Tenant:
         self.runner = PodRunner(context, self._hear)
         self._node = node
         self._directory = context.directory
+        remains.sign(context.directory, context.key.name)
         self._latest: Manifest | None = None  # what is still to be written
         self._news = asyncio.Event()
         self._is_deleted = False
@@ -71,7 +72,7 @@ class Tenant:
             self._node.errand(self.runner.refresh(resource, name))
 
     def _vanish(self, forget: Callable[[], None]) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        remains.clear(self._directory)
         forget()
 
     def _hear(self, status: Manifest) -> None:

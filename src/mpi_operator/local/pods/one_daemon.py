@@ -1,41 +1,40 @@
 """Open MPI without namespaces: one daemon, whose ranks are handed to the workers one by one.
 
 Its daemons tell hosts apart by `gethostname`. Without namespaces all pods have the machine's name,
-and with several daemons of one name a job hangs. So `mpirun` is told of one host with all slots,
-itself; and each rank that it starts is started through a program of ours, which has it run in the
-sandbox of the worker that the real hostfile has for it. MPICH and Intel MPI need none of this.
+and with several daemons of one name a job hangs. So a program of ours is found in the place of
+`mpirun` (`local.lone_mpirun`): the real one then knows of one host, itself, and has each rank
+started by an agent, in the sandbox of the worker where it belongs. MPICH and Intel MPI need none of
+this. Ranks are placed slot by slot; options that ask for another order are not looked at.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
-HOSTFILE_VARIABLES = ("PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile")
-RANK_VARIABLES = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+from mpi_operator.local.lone_mpirun import HOSTFILE_VARIABLES, HOSTS
 
-_SLOTS = re.compile(r"\bslots=(\d+)")
+PROGRAMS = ("mpirun", "mpiexec", "orterun")
 
-
-def hostfile_of(variables: Mapping[str, str]) -> str:
-    """The hostfile that Open MPI is told of; "" where none is."""
-    return next((variables[name] for name in HOSTFILE_VARIABLES if variables.get(name)), "")
+_RANK_VARIABLES = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-def agent_variables(program: str) -> dict[str, str]:
-    """What makes Open MPI 5 and 4 start ranks through a program."""
-    return {"PRTE_MCA_odls_base_exec_agent": program, "OMPI_MCA_orte_fork_agent": program}
+def is_launcher(variables: Mapping[str, str]) -> bool:
+    """Whether a container is told of the hosts of an Open MPI job."""
+    return any(variables.get(name) for name in HOSTFILE_VARIABLES)
 
 
-def hosts_by_rank(hostfile: str) -> list[str]:
-    """The host of each rank, filled up one after the other as mpirun does."""
-    lines = (line.partition("#")[0].strip() for line in hostfile.splitlines())
-    return [host for line in lines if line for host in [line.split()[0]] * _slots(line)]
+def host_of(variables: Mapping[str, str]) -> str:
+    """On which host a rank with these variables belongs; "" if nobody knows."""
+    hosts = variables.get(HOSTS, "").split(",")
+    number = next((variables[name] for name in _RANK_VARIABLES if name in variables), "")
+    return hosts[int(number) % len(hosts)] if number.isdecimal() else ""
 
 
-def local_hostfile(hostfile: str) -> str:
-    """One host with as many slots as all have together."""
-    return f"localhost slots={len(hosts_by_rank(hostfile))}\n"
-
-
-def _slots(line: str) -> int:
-    found = _SLOTS.search(line)
-    return int(found[1]) if found else 1
+def redirected(
+    argv: Sequence[str], variables: Mapping[str, str], directory: str
+) -> tuple[list[str], dict[str, str]]:
+    """A command line and its variables, with our programs found before those that they call."""
+    words, path = list(argv), variables.get("PATH", "")
+    program = PurePosixPath(words[0]) if words else PurePosixPath()
+    if program.is_absolute() and program.name in PROGRAMS:
+        words[0], path = f"{directory}/{program.name}", f"{program.parent}:{path}"
+    return words, {**variables, "PATH": f"{directory}:{path}"}

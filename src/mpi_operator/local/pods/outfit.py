@@ -9,6 +9,7 @@ from mpi_operator.local.transport import AGENT, agent_environment
 
 HOME = "/.pod"  # where a container sees the directory of its pod
 BIN = f"{HOME}/bin"
+MPI = f"{HOME}/mpi"  # programs in the place of an mpirun, for those who need them
 TMP = f"{HOME}/tmp"  # noqa: S108
 
 # Open MPI asks who is root whether they mean it. They do: it is their machine, and in a container

@@ -7,17 +7,15 @@ from pathlib import Path
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.sandbox.host import RUN_VARIABLE
 from mpi_operator.local.sandbox.keeper import CONTAINER_VARIABLE
-from mpi_operator.local.sandbox.paths import Translation
 from mpi_operator.local.sandbox.protocol import Command, Mount
-from mpi_operator.local.transport import RANK_AGENT
 from mpi_operator.local.volumes import VolumeError
 
-from . import one_daemon
+from . import one_daemon, shared_memory
 from .capacity import gpus_of
 from .context import PodContext
 from .environment import Surroundings, command_line, declared, expanded
-from .outfit import BIN, HOME, gpu_environment, outfitted
-from .sshd import without_sshd
+from .outfit import BIN, HOME, MPI, gpu_environment, outfitted
+from .sshd import is_sshd, without_sshd
 
 POD_VARIABLE = "MPI_OPERATOR_POD"
 
@@ -33,26 +31,27 @@ class Recipe:
     command: Command
     mounts: tuple[Mount, ...]
     identity: Mapping[str, str]
-    """The variables that say who it is; whatever runs in it has these."""
-    hostfile: Path | None = None
-    """Where each rank belongs, if `mpirun` is not told so itself."""
+    """The variables that say who it is and what is its own; whatever runs in it has these."""
+    is_sshd: bool = False
+    """It would listen to ssh on a cluster. Here it only waits."""
 
 
 async def recipe(context: PodContext, container: Manifest) -> Recipe:
     """The recipe of a container; Missing if something that it is made from is not there yet."""
     place = context.place
     own = await declared(container, Surroundings(context.pod, context.lookup, place.machine.texts))
-    identity = _identity(context, container, own)
-    env = outfitted(place.environment, own, context.tools, identity | _gpus(context, container))
+    identity = _identity(context, container, own) | _gpus(context, container)
+    if context.memory is not None:
+        identity |= shared_memory.variables(context.memory, own)
+    env = outfitted(place.environment, own, context.tools, identity)
     directory = expanded(container.get("workingDir") or str(place.working_directory), own)
-    argv = without_sshd(command_line(container, own), f"{BIN}/sshd")
+    words = command_line(container, own)
+    argv = without_sshd(words, f"{BIN}/sshd")
+    listens = is_sshd(words) or argv != words
     mounts = _mounts(context, container, own, directory)
-    if place.is_plain and (hostfile := one_daemon.hostfile_of(own)):
-        real = Path(Translation(mounts)(hostfile))
-        env |= one_daemon.agent_variables(f"{BIN}/{RANK_AGENT}")
-        mounts.append(Mount(_local_hostfile(context, real), hostfile))
-        return Recipe(Command(argv, env, directory), tuple(mounts), identity, real)
-    return Recipe(Command(argv, env, directory), tuple(mounts), identity)
+    if place.is_plain and one_daemon.is_launcher(own):
+        argv, env = one_daemon.redirected(argv, env, MPI)
+    return Recipe(Command(argv, env, directory), tuple(mounts), identity, listens)
 
 
 def _identity(context: PodContext, container: Manifest, own: Mapping[str, str]) -> dict[str, str]:
@@ -115,12 +114,6 @@ def _mount(context: PodContext, mount: Manifest, own: Mapping[str, str]) -> Moun
 def _is_there(directory: str, targets: set[str]) -> bool:
     path = Path(directory)
     return path.is_dir() or any(str(each) in targets for each in (path, *path.parents))
-
-
-def _local_hostfile(context: PodContext, real: Path) -> Path:
-    path = context.home / "hostfile"
-    path.write_text(one_daemon.local_hostfile(real.read_text() if real.exists() else ""))
-    return path
 
 
 def _empty_file(path: Path) -> Path:

@@ -8,6 +8,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -23,10 +24,11 @@ from mpi_operator.local.sandbox.protocol import (
     SandboxError,
     StartError,
 )
+from mpi_operator.local.times import now
 
 from . import one_daemon
 from .configuration import Missing
-from .container import ContainerRunner, Stopped, now, patiently
+from .container import ContainerRunner, Stopped, patiently
 from .context import PodContext
 from .fields import UnknownField
 from .logs import ContainerLogs
@@ -37,8 +39,6 @@ log = logging.getLogger(__name__)
 
 # Hears the whole status of the pod, each time that it changes.
 Report: TypeAlias = Callable[[Manifest], None]
-
-_GRACE_SECONDS = 30.0
 
 
 class PodRunner:
@@ -83,7 +83,7 @@ class PodRunner:
             if not life.done():
                 words = "Pod was active on the node longer than the specified deadline"
                 self._verdict = Verdict("Failed", "DeadlineExceeded", words)
-                self.stop(_grace_seconds(self._context.pod))
+                self.stop(self._context.grace_seconds)
             await life
         finally:
             await self._end(life)
@@ -124,17 +124,6 @@ class PodRunner:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
         return await self._sandbox.run(container.name, command, request.stdio)
-
-    def host_of(self, rank: Command) -> str:
-        """On which host a rank of ours should run."""
-        recipe = self._main[0].recipe
-        number = next(
-            (rank.env[name] for name in one_daemon.RANK_VARIABLES if name in rank.env), ""
-        )
-        if recipe is None or recipe.hostfile is None or not number.isdecimal():
-            raise transport.Unreachable("only the ranks of a launcher can be placed")
-        hosts = one_daemon.hosts_by_rank(recipe.hostfile.read_text())
-        return hosts[int(number) % len(hosts)] if hosts else self.key.name
 
     def _runner(self, spec: Manifest, *, is_init: bool) -> ContainerRunner:
         return ContainerRunner(
@@ -199,6 +188,9 @@ class PodRunner:
         if not is_plain:
             del programs["hostname"]  # the machine's own says the right thing
         transport.write_programs(self._context.home / "bin", programs)
+        if is_plain:
+            stand_ins = transport.mpirun_programs(home, one_daemon.PROGRAMS)
+            transport.write_programs(self._context.home / "mpi", stand_ins)
         for name, target in self._context.tools.links.items():
             (self._context.home / "bin" / name).symlink_to(target)
 
@@ -214,11 +206,11 @@ class PodRunner:
         return True
 
     async def _start_sidecar(self, container: ContainerRunner, sandbox: Sandbox) -> None:
-        """Wait until it runs; it goes on beside the others."""
+        """Wait until it has started; it goes on beside the others."""
         life = asyncio.ensure_future(container.keep(sandbox))
-        running = asyncio.ensure_future(container.running.wait())
-        self._beside += [life, running]
-        await asyncio.wait([life, running], return_when=asyncio.FIRST_COMPLETED)
+        started = asyncio.ensure_future(container.started.wait())
+        self._beside += [life, started]
+        await asyncio.wait([life, started], return_when=asyncio.FIRST_COMPLETED)
         if life.done():
             await life  # raises what kept it from running
 
@@ -236,6 +228,8 @@ class PodRunner:
         if self._sandbox is not None:
             await self._sandbox.close()
         await asyncio.gather(life, *self._beside, return_exceptions=True)
+        if self._context.memory is not None:
+            shutil.rmtree(self._context.memory, ignore_errors=True)
         for container in (*self._first, *self._main):
             container.logs.end()
         self._context.place.hosts.remove(self.key)
@@ -247,8 +241,3 @@ class PodRunner:
         if status != self._status:
             self._status = status
             self._report(status)
-
-
-def _grace_seconds(pod: Manifest) -> float:
-    seconds = pod["spec"].get("terminationGracePeriodSeconds")
-    return _GRACE_SECONDS if seconds is None else float(seconds)

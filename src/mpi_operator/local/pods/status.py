@@ -58,6 +58,7 @@ class Container:
     state: State = field(default_factory=Waiting)
     last: Ended | None = None
     restarts: int = 0
+    is_started: bool = False
     is_ready: bool = False
 
     @property
@@ -69,13 +70,19 @@ class Container:
         return isinstance(self.state, Ended) and self.state.code == 0
 
     def changed(
-        self, state: State, *, is_ready: bool = False, restarts: int | None = None
+        self,
+        state: State,
+        *,
+        is_started: bool = False,
+        is_ready: bool = False,
+        restarts: int | None = None,
     ) -> "Container":
         """The same container in another state."""
         return replace(
             self,
             state=state,
             last=self.state if isinstance(self.state, Ended) else self.last,
+            is_started=is_started,
             is_ready=is_ready,
             restarts=self.restarts if restarts is None else restarts,
         )
@@ -152,7 +159,7 @@ def phase_of(containers: Sequence[Container], restart_policy: str) -> str:
 def is_initialized(containers: Iterable[Container]) -> bool:
     """Whether everything that comes first has been done."""
     return all(
-        (each.is_running if each.is_sidecar else each.has_succeeded)
+        (each.is_started if each.is_sidecar else each.has_succeeded)
         for each in containers
         if each.is_init
     )
@@ -225,7 +232,7 @@ def _container(container: Container) -> Manifest:
         "image": container.image,
         "imageID": "",
         "ready": container.is_ready or (container.is_init and container.has_succeeded),
-        "started": container.is_running,
+        "started": container.is_running and container.is_started,
         "restartCount": container.restarts,
         "state": _state(container.state),
         "lastState": _state(container.last) if container.last else {},

@@ -1,0 +1,148 @@
+"""Probes and hooks of containers, with real processes."""
+
+import pytest
+
+from tests.local.test_pods import has_printed, terminated
+from tests.support.waiting import until
+
+KEEP = {
+    "volumes": [{"name": "e", "emptyDir": {}}],
+    "terminationGracePeriodSeconds": 20,
+}
+MOUNTS = [{"name": "e", "mountPath": "/keep"}]
+FOREVER = "while :; do sleep 0.05; done"
+
+
+def shell(script):
+    return {"exec": {"command": ["sh", "-c", script]}}
+
+
+def probe(script, **settings):
+    return {**shell(script), "periodSeconds": 1, "failureThreshold": 1, **settings}
+
+
+async def start(pods, script, policy="Never", **container):
+    await pods.create(
+        "p",
+        *("sh", "-c", script),
+        restartPolicy=policy,
+        container={"volumeMounts": MOUNTS, **container},
+        **KEEP,
+    )
+
+
+async def told(pods):
+    return (await pods.status("p"))["containerStatuses"][0]
+
+
+async def until_told(pods, **expected):
+    async def is_so():
+        statuses = (await pods.status("p")).get("containerStatuses") or [{}]
+        return expected.items() <= statuses[0].items()
+
+    await until(is_so, 20)
+
+
+async def test_one_that_is_no_longer_well_is_started_again(pods):
+    script = "trap 'exit 3' TERM; echo start >> /keep/log; cat /keep/log; " + FOREVER
+    is_well = probe("test $(wc -l < /keep/log) -gt 1")
+    await start(pods, script, "OnFailure", livenessProbe=is_well)
+    await until_told(pods, restartCount=1, ready=True)
+    last = (await told(pods))["lastState"]["terminated"]
+    assert last["exitCode"] == 3
+    assert last["message"] == "its livenessProbe does not succeed any more"
+
+
+async def test_one_that_does_not_listen_when_it_is_no_longer_well_is_killed(pods):
+    impatient = probe("false", terminationGracePeriodSeconds=1)
+    await start(pods, f"trap '' TERM; {FOREVER}", livenessProbe=impatient)
+    ended = terminated(await pods.end_of("p"))
+    assert (ended["exitCode"], ended["signal"]) == (137, 9)
+
+
+async def test_nothing_else_is_asked_before_it_has_started(pods):
+    asked = probe("echo asked >> /keep/asked; false")
+    startup = probe("test -e /keep/up", failureThreshold=60)
+    script = "sleep 0.6; ls /keep/asked; touch /keep/up; " + FOREVER
+    await start(pods, script, startupProbe=startup, readinessProbe=asked)
+    await pods.until_phase("p", "Running")
+    assert (await told(pods))["started"] is False
+    await until_told(pods, started=True, ready=False)
+    assert "No such file" in (await pods.output("p"))[0]
+
+
+async def test_one_that_has_started_is_ready(pods):
+    await start(pods, FOREVER, startupProbe=probe("true"))
+    await until_told(pods, started=True, ready=True)
+
+
+async def test_one_that_does_not_start_in_time_is_ended(pods):
+    late = probe("false", failureThreshold=2)
+    await start(pods, f"trap 'exit 4' TERM; {FOREVER}", startupProbe=late)
+    ended = terminated(await pods.end_of("p"))
+    assert (ended["exitCode"], ended["message"]) == (4, "its startupProbe did not succeed in time")
+
+
+async def test_a_hook_is_called_when_it_starts(pods):
+    hook = {"postStart": shell("echo hello > /keep/hello")}
+    script = "while ! test -e /keep/hello; do sleep 0.02; done; cat /keep/hello"
+    await start(pods, script, lifecycle=hook)
+    assert (await pods.end_of("p"))["phase"] == "Succeeded"
+    assert await pods.output("p") == ["hello"]
+
+
+async def test_a_hook_that_fails_at_the_start_is_the_end(pods):
+    await start(pods, f"trap 'exit 5' TERM; {FOREVER}", lifecycle={"postStart": shell("exit 1")})
+    ended = terminated(await pods.end_of("p"))
+    assert ended["exitCode"] == 5
+    assert ended["message"] == "the postStart hook failed: it did not succeed"
+
+
+async def test_a_hook_is_called_before_it_is_asked_to_end(pods):
+    hook = {"preStop": shell("sleep 0.2; echo from the hook > /keep/last")}
+    script = f"trap 'cat /keep/last; exit 0' TERM; echo ready; {FOREVER}"
+    await start(pods, script, lifecycle=hook)
+    await until(lambda: has_printed(pods, "p", "ready"))
+    logs = pods.node.log("p", "default", follow=True)
+    await pods.delete("p")
+    assert [line async for line in logs] == [b"ready", b"from the hook"]
+    await pods.until_gone("p")
+
+
+async def test_a_hook_that_takes_too_long_changes_nothing(pods):
+    await start(pods, FOREVER, lifecycle={"preStop": {"sleep": {"seconds": 600}}})
+    await pods.until_phase("p", "Running")
+    await pods.delete("p", grace_seconds=1)
+    await pods.until_gone("p", 5)
+
+
+@pytest.mark.parametrize("command", [("/usr/sbin/sshd", "-De"), ("sh", "-c", "exec sshd -De")])
+async def test_a_port_of_a_worker_that_would_listen_to_ssh_is_as_good_as_open(pods, command):
+    ssh = {"tcpSocket": {"port": 22}, "periodSeconds": 1, "failureThreshold": 1}
+    probes = {"readinessProbe": ssh, "livenessProbe": ssh, "startupProbe": ssh}
+    await pods.create("p", *command, container=probes)
+    await until_told(pods, ready=True, restartCount=0)
+
+
+async def test_the_hook_of_a_worker_that_would_listen_to_ssh_is_called(pods, tmp_path):
+    hook = {"lifecycle": {"preStop": shell(f"touch {tmp_path}/called")}}
+    await pods.create("p", "/usr/sbin/sshd", "-De", container=hook)
+    await pods.until_phase("p", "Running")
+    await pods.delete("p")
+    await pods.until_gone("p")
+    assert (tmp_path / "called").exists()
+
+
+async def test_a_sidecar_is_waited_for_until_it_has_started(pods):
+    sidecar = {
+        "name": "beside",
+        "image": "none",
+        "restartPolicy": "Always",
+        "command": ["sh", "-c", f"sleep 0.3; touch /keep/up; {FOREVER}"],
+        "volumeMounts": MOUNTS,
+        "startupProbe": probe("test -e /keep/up", failureThreshold=60),
+    }
+    mine = {"name": "main", "image": "none", "command": ["ls", "/keep"], "volumeMounts": MOUNTS}
+    await pods.create("p", initContainers=[sidecar], containers=[mine], **KEEP)
+    assert (await pods.end_of("p"))["phase"] == "Succeeded"
+    assert await pods.output("p", container="main") == ["up"]

@@ -1,0 +1,260 @@
+import io
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from mpi_operator.cli import image_files
+from mpi_operator.cli.image_contract import State, findings
+from mpi_operator.cli.main import mpijob
+from tests.support.image_archives import (
+    docker_archive,
+    layer,
+    oci_archive,
+    usable,
+    write_tree,
+)
+
+NET_BIND = bytes.fromhex("0100000200040000000000000000000000000000")  # cap_net_bind_service=ep
+
+
+def image_of(tree, capabilities=None):
+    return image_files.of_archive(io.BytesIO(docker_archive(layer(tree, capabilities))))
+
+
+def finding(rule, tree, capabilities=None):
+    [found] = [each for each in findings(image_of(tree, capabilities)) if each.rule == rule]
+    return found
+
+
+def without(*paths):
+    return {path: content for path, content in usable().items() if path not in paths}
+
+
+def test_an_image_with_everything_passes_every_rule():
+    assert {found.rule: found.state for found in findings(image_of(usable()))} == {
+        found.rule: State.OK for found in findings(image_of(usable()))
+    }
+
+
+SSHD_CONFIG = "Port 2222\nStrictModes no\nHostKey /root/.ssh/id_rsa\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "tree"),
+    [
+        pytest.param("shell", "missing", without("usr/bin/sh"), id="no shell"),
+        pytest.param("ssh server", "missing", without("usr/sbin/sshd"), id="no sshd"),
+        pytest.param(
+            "ssh server", "missing", usable({"usr/sbin/sshd": "text"}), id="sshd is no program"
+        ),
+        pytest.param("ssh client", "missing", without("usr/bin/ssh"), id="no ssh"),
+        pytest.param("mpirun", "missing", without("usr/bin/mpirun"), id="no mpirun"),
+        pytest.param(
+            "unknown hosts", "missing", usable({"etc/ssh/ssh_config": "Port 2222"}), id="ssh asks"
+        ),
+        pytest.param(
+            "unknown hosts",
+            "missing",
+            usable({"etc/ssh/ssh_config": "Host example\n  StrictHostKeyChecking no\n"}),
+            id="ssh asks, but for one host",
+        ),
+        pytest.param(
+            "known hosts",
+            "advice",
+            usable({"etc/ssh/ssh_config": "Port 2222\nStrictHostKeyChecking no\n"}),
+            id="ssh remembers hosts",
+        ),
+        pytest.param(
+            "port",
+            "missing",
+            usable({"etc/ssh/sshd_config": "Port 2022\nStrictModes no\n"}),
+            id="two ports",
+        ),
+        pytest.param(
+            "port",
+            "advice",
+            usable({"etc/ssh/sshd_config": "", "etc/ssh/ssh_config": ""}),
+            id="the node's port",
+        ),
+        pytest.param(
+            "key files", "missing", usable({"etc/ssh/sshd_config": "Port 2222"}), id="strict modes"
+        ),
+        pytest.param("privilege separation", "missing", without("run/sshd"), id="no /run/sshd"),
+        pytest.param(
+            "host key", "missing", usable({"etc/ssh/sshd_config": "Port 2222"}), id="no host key"
+        ),
+        pytest.param(
+            "host key",
+            "advice",
+            usable({"etc/ssh/ssh_host_ed25519_key": "secret"}),
+            id="a host key for everybody",
+        ),
+        pytest.param(
+            "user", "advice", usable({"etc/passwd": "root:x:0:0::/root:/bin/sh\n"}), id="only root"
+        ),
+        pytest.param(
+            "any uid", "advice", usable({"etc/nsswitch.conf": "passwd: files\n"}), id="only names"
+        ),
+        pytest.param(
+            "PAM", "advice", usable({"etc/ssh/sshd_config": f"{SSHD_CONFIG}UsePAM yes\n"}), id="PAM"
+        ),
+    ],
+)
+def test_what_an_image_lacks_is_told_with_a_remedy(rule, state, tree):
+    found = finding(rule, tree)
+    assert found.state == state
+    assert found.remedy
+
+
+def test_a_program_that_asks_for_capabilities_is_told():
+    found = finding("capabilities", usable(), {"usr/sbin/sshd": NET_BIND})
+    assert found.state is State.ADVICE
+    assert "cannot be executed" in found.detail
+
+
+def test_options_may_be_in_files_that_are_included():
+    tree = usable(
+        {
+            "etc/ssh/sshd_config": "Include /etc/ssh/sshd_config.d/*.conf\nStrictModes yes\n",
+            "etc/ssh/sshd_config.d/mpi.conf": f"{SSHD_CONFIG}# the first counts\n",
+        }
+    )
+    assert finding("key files", tree).state is State.OK
+    assert finding("port", tree).detail == "2222"
+
+
+@pytest.mark.parametrize(
+    ("tree", "told"),
+    [
+        pytest.param(usable(), "Open MPI 5.0.7 (mpiImplementation: OpenMPI)", id="Debian"),
+        pytest.param(
+            usable({"var/lib/dpkg/status": "", "usr/lib/libmpi.so.40.30.4": b""}),
+            "Open MPI 4.1 (mpiImplementation: OpenMPI)",
+            id="Open MPI from source",
+        ),
+        pytest.param(
+            without("usr/bin/mpirun")
+            | {
+                "usr/local/bin/mpirun": "-> /opt/intel/oneapi/mpi/2021.18.1/bin/mpirun",
+                "opt/intel/oneapi/mpi/2021.18.1/bin/mpirun": b"",
+                "opt/intel/oneapi/mpi/2021.18.1/bin/hydra_pmi_proxy": b"",
+                "opt/intel/oneapi/mpi/2021.18.1/bin/impi_info": b"",
+            },
+            "Intel MPI 2021.18.1 (mpiImplementation: Intel)",
+            id="Intel MPI, which has what MPICH has",
+        ),
+        pytest.param(
+            without("usr/bin/mpirun", "usr/bin/mpirun.openmpi")
+            | {
+                "usr/bin/mpirun": b"",
+                "usr/bin/hydra_pmi_proxy": b"",
+                "var/lib/dpkg/status": "Package: mpich\nVersion: 4.3.0+really4.2.1-1\n\n",
+            },
+            "MPICH 4.2.1 (mpiImplementation: MPICH)",
+            id="MPICH",
+        ),
+    ],
+)
+def test_it_is_told_which_mpi_it_is(tree, told):
+    assert finding("mpirun", tree).detail.endswith(told)
+
+
+def test_an_mpirun_that_is_not_on_the_path_is_told():
+    tree = without("usr/bin/mpirun") | {"opt/mpi/bin/mpirun": b""}
+    assert finding("mpirun", tree).remedy == "ENV PATH=/opt/mpi/bin:$PATH"
+
+
+def test_upper_layers_hide_and_replace_what_is_below():
+    upper = {
+        "usr/bin/.wh.ssh": "",
+        "etc/ssh/.wh..wh..opq": "",
+        "etc/ssh/sshd_config": "Port 2022\n",
+    }
+    image = image_files.of_archive(io.BytesIO(docker_archive(layer(usable()), layer(upper))))
+    assert image.program("ssh") is None
+    assert image.text("/etc/ssh/sshd_config") == "Port 2022\n"
+    assert image.find("/etc/ssh/ssh_config") is None
+    assert image.program("mpirun") == "/usr/bin/mpirun"
+
+
+def test_links_that_go_round_in_circles_lead_nowhere():
+    image = image_of({"a": "-> b", "b": "-> a"})
+    assert image.find("/a") is None
+
+
+def as_docker(tmp_path, tree):
+    return [_file(tmp_path, docker_archive(layer(tree)))], None
+
+
+def as_oci(tmp_path, tree):
+    return [_file(tmp_path, oci_archive(layer(tree)))], None
+
+
+def as_input(tmp_path, tree):
+    return ["-"], docker_archive(layer(tree))
+
+
+def as_directory(tmp_path, tree):
+    return [str(write_tree(tmp_path / "rootfs", tree))], None
+
+
+def _file(directory, content):
+    path = directory / "image.tar"
+    path.write_bytes(content)
+    return str(path)
+
+
+FORMS = [as_docker, as_oci, as_input, as_directory]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_usable_image_ends_with_0_in_whatever_form_it_comes(form, tmp_path):
+    arguments, data = form(tmp_path, usable())
+    result = CliRunner().invoke(mpijob, ["image", "check", *arguments], input=data)
+    assert result.exit_code == 0, result.output
+    assert "For the Dockerfile" not in result.output
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_unusable_image_ends_with_1_and_says_what_to_add(form, tmp_path):
+    arguments, data = form(tmp_path, without("usr/sbin/sshd"))
+    result = CliRunner().invoke(mpijob, ["image", "check", *arguments], input=data)
+    assert result.exit_code == 1
+    assert "apt-get install -y openssh-server" in result.output
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_the_findings_as_data(output, read, tmp_path):
+    arguments, _ = as_docker(tmp_path, without("usr/sbin/sshd"))
+    result = CliRunner().invoke(mpijob, ["image", "check", *arguments, "-o", output])
+    document = read(result.stdout)
+    assert not document["usable"]
+    assert [each["rule"] for each in document["findings"] if each["state"] == "missing"] == [
+        "ssh server"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(b"no archive at all", "no image archive", id="no archive"),
+        pytest.param(layer(usable()), "manifest.json", id="the files of an image, not an image"),
+    ],
+)
+def test_what_is_no_image_ends_with_2(content, told, tmp_path):
+    result = CliRunner().invoke(mpijob, ["image", "check", _file(tmp_path, content)])
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_the_name_of_an_image_is_answered_with_how_to_hand_it_over():
+    result = CliRunner().invoke(mpijob, ["image", "check", "my/image:1"])
+    assert result.exit_code == 2
+    assert "docker save my/image:1 | mpijob image check -" in result.output
+
+
+def test_settings_without_a_path_have_the_usual_one():
+    archive = docker_archive(layer(usable()), settings={})
+    assert image_files.of_archive(io.BytesIO(archive)).program("mpirun") == "/usr/bin/mpirun"

@@ -1,0 +1,189 @@
+"""What is remembered of runs that have ended: how much, for how long, and what is not."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.kube.errors import NotFound
+from mpi_operator.kube.resources import PODS, Manifest
+from mpi_operator.local import records, runs
+from mpi_operator.local.finished import FinishedRun
+from mpi_operator.local.pods import remains
+from mpi_operator.local.records import DAYS_KEPT, RUNS_KEPT, End, Record
+
+DAY = 86_400.0
+END = End("Succeeded", "succeeded", 0)
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "local"
+
+
+def pod(name: str, *volumes: Manifest) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"containers": [{"name": "main"}], "volumes": [*volumes]},
+    }
+
+
+def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
+    """The directory of a pod whose container was started so often, and printed that."""
+    directory = run / "pods" / f"{number}-{name[:24]}"
+    remains.sign(directory, name)
+    logs = directory / "logs" / "main"
+    logs.mkdir()
+    for start, text in enumerate(starts):
+        (logs / f"{start}.log").write_bytes(text)
+    return directory
+
+
+def ended(root: Path, *pods: Manifest, end: End | None = END, keep: bool = False) -> str:
+    """A run that ends; its name."""
+    run = runs.create(root)
+    records.write(run.directory, Record([*pods], end))
+    if keep:
+        records.mark_kept(run.directory)
+    run.end()
+    return run.directory.name
+
+
+async def log_of(run: Path, name: str) -> list[bytes]:
+    record = records.read(run)
+    assert record is not None
+    return [line async for line in FinishedRun(run, record).log(name, "default")]
+
+
+def test_a_run_that_noted_nothing_is_not_remembered(root):
+    runs.create(root).end()
+    assert records.finished(root) == []
+
+
+def test_a_run_is_remembered_as_it_was_last(root):
+    name = ended(root, pod("a"))
+    [run] = records.finished(root)
+    assert run.name == name
+    assert records.read(run) == Record([pod("a")], END)
+    assert [entry.name for entry in root.iterdir()] == [".lock"]
+
+
+def test_nobody_else_can_read_it(root):
+    ended(root, pod("a"))
+    assert records.finished(root)[0].stat().st_mode & 0o777 == 0o700
+
+
+def test_a_run_whose_owner_was_killed_is_remembered_by_whoever_cleans_up(root):
+    run = runs.create(root)
+    records.write(run.directory, Record([pod("a")]))
+    assert run._lock is not None
+    os.close(run._lock)  # what the kernel does for a process that is killed
+    assert runs.reap(root) == [run.directory.name]
+    [found] = records.finished(root)
+    assert records.read(found) == Record([pod("a")], None)
+
+
+async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
+    name = "a-pod-with-a-name-that-is-longer-than-its-directory"
+    run = runs.create(root)
+    remains.clear(printed(run.directory, 2, name, b"gone\n"))
+    printed(run.directory, 10, name, b"first\n", b"second\nand last")
+    printed(run.directory, 11, name[:30], b"of another one\n")
+    records.write(run.directory, Record([pod(name)], END))
+    run.end()
+    [found] = records.finished(root)
+    assert await log_of(found, name) == [b"second", b"and last"]
+
+
+async def test_logs_of_a_pod_that_is_gone_are_kept(root):
+    run = runs.create(root)
+    remains.clear(printed(run.directory, 1, "a", b"hi\n"))
+    records.write(run.directory, Record([pod("a")], END))
+    run.end()
+    assert await log_of(records.finished(root)[0], "a") == [b"hi"]
+
+
+async def test_a_pod_that_is_not_known_is_told(root):
+    ended(root, pod("a"))
+    with pytest.raises(NotFound):
+        await log_of(records.finished(root)[0], "b")
+
+
+async def test_a_long_log_is_cut_at_its_beginning(root, monkeypatch):
+    monkeypatch.setattr(records, "_LOG_BYTES", 0)
+    run = runs.create(root)
+    printed(run.directory, 1, "a", b"".join(b"line %06d\n" % number for number in range(50_000)))
+    records.write(run.directory, Record([pod("a")], END))
+    run.end()
+    first, second, *_, last = await log_of(records.finished(root)[0], "a")
+    assert first == b"[the beginning was too long to be kept]"
+    assert second.startswith(b"line ")
+    assert len(second) == len(last)
+    assert last == b"line 049999"
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
+    run = runs.create(root)
+    if keep:
+        records.mark_kept(run.directory)
+    for number, name in enumerate(("a", "gone")):
+        directory = printed(run.directory, number, name, b"")
+        for volume in ("data", "keys"):
+            (directory / "volumes" / volume).mkdir(parents=True)
+            (directory / "volumes" / volume / "file").touch()
+    remains.clear(directory)
+    volumes = ({"name": "data", "emptyDir": {}}, {"name": "keys", "secret": {"secretName": "k"}})
+    records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], END))
+    run.end()
+    [found] = records.finished(root)
+    kept = sorted(str(file.relative_to(found)) for file in found.glob("pods/*/volumes/*/file"))
+    assert kept == (["pods/0-a/volumes/data/file", "pods/1-gone/volumes/data/file"] if keep else [])
+
+
+@pytest.mark.parametrize(
+    ("days", "count"),
+    [
+        pytest.param([], 0, id="none"),
+        pytest.param([0, 1, DAYS_KEPT - 0.1], 3, id="young ones"),
+        pytest.param([0, DAYS_KEPT + 0.1, 100], 1, id="old ones"),
+        pytest.param([0] * 30, RUNS_KEPT, id="many"),
+    ],
+)
+def test_how_many_are_remembered(days, count):
+    now = 1e9
+    assert records.remembered([now - each * DAY for each in days], now) == count
+
+
+def test_what_is_old_goes_with_the_next_end_unless_it_was_kept(root):
+    old, kept = ended(root, pod("a")), ended(root, pod("b"), keep=True)
+    for name in (old, kept):
+        long_ago = time.time() - (DAYS_KEPT + 1) * DAY
+        os.utime(records.place(root) / name / "record.json", (long_ago, long_ago))
+    new = ended(root, pod("c"))
+    assert [run.name for run in records.finished(root)] == [new, kept]
+
+
+def test_what_is_forgotten_is_gone(root):
+    ended(root, pod("a"), keep=True)
+    records.forget(records.finished(root)[0])
+    assert list(records.place(root).iterdir()) == []
+
+
+def test_a_record_that_cannot_be_read_is_no_record(root):
+    ended(root, pod("a"))
+    [run] = records.finished(root)
+    (run / "record.json").write_text("{")
+    assert records.read(run) is None
+
+
+async def test_objects_are_selected_as_in_a_cluster(root):
+    labelled = pod("a")
+    labelled["metadata"]["labels"] = {"role": "worker"}
+    reader = FinishedRun(root, Record([labelled, pod("b"), {"kind": "Event", "apiVersion": "v1"}]))
+    assert (await reader.list(PODS, "default", label_selector="role=worker")).items == [labelled]
+    found = await reader.list(PODS, field_selector="metadata.name=b")
+    assert found.items == [pod("b")]

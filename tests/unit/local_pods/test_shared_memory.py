@@ -1,0 +1,57 @@
+"""Shared memory of pods that have no /dev/shm of their own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.local import runs
+from mpi_operator.local.pods import shared_memory
+
+
+@pytest.fixture
+def run(tmp_path):
+    directory = tmp_path / f"run-{os.getpid()}"
+    directory.mkdir()
+    return directory
+
+
+def made(run: Path, pod: str) -> Path:
+    directory = shared_memory.make(run, pod)
+    if directory is None:
+        pytest.skip("this machine has no /dev/shm")
+    return directory
+
+
+def test_each_pod_has_a_directory_and_with_the_run_all_go(run):
+    first, second = made(run, "1-a"), made(run, "2-b")
+    assert first.is_dir()
+    assert second.is_dir()
+    assert first.parent == second.parent
+    shared_memory.remove(run)
+    assert not first.parent.exists()
+    shared_memory.remove(run)
+
+
+def test_what_a_dead_owner_left_goes_with_the_next_start(tmp_path):
+    dead = runs.create(tmp_path)
+    left = made(dead.directory, "1-a")
+    assert dead._lock is not None
+    os.close(dead._lock)  # as the kernel does when an owner dies
+    assert runs.reap(tmp_path) == [dead.directory.name]
+    assert not left.parent.exists()
+
+
+def test_a_link_to_elsewhere_is_not_followed(run, tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (run / "shm").symlink_to(precious)
+    shared_memory.remove(run)
+    assert precious.is_dir()
+
+
+def test_what_a_container_declares_is_not_changed(run):
+    own = {"OMPI_MCA_btl_sm_backing_directory": "/mine"}
+    given = shared_memory.variables(run, own)
+    assert "OMPI_MCA_btl_sm_backing_directory" not in given
+    assert given["OMPI_MCA_osc_sm_backing_directory"] == str(run)
