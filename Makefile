@@ -12,6 +12,8 @@ READY := $(VENV)/.ready
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
+# Several at once, one process more than there are cores. Those that were selected run one by one.
+AT_ONCE = $(if $(k),,-n auto)
 
 .PHONY: help
 help: ## this table
@@ -27,20 +29,25 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 test: ## everything: check, unit, this machine, real API server (what CI runs; 16 minutes, the first time 25)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries
 	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 15 minutes.'
-	$(PYTEST) tests/unit tests/local tests/api
+	$(PYTEST) $(AT_ONCE) tests/unit tests/local tests/api
 
 .PHONY: test-unit
 test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seconds)
-	$(PYTEST) tests/unit
+	$(PYTEST) $(AT_ONCE) tests/unit
 
 .PHONY: test-local
 test-local: setup ## the tests with real processes and real MPIs on this machine (a minute)
-	$(PYTEST) tests/local
+	$(PYTEST) $(AT_ONCE) tests/local
 
 .PHONY: test-api
 test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)
 	$(BIN)/python -m devcluster build
-	$(PYTEST) tests/api
+	$(PYTEST) $(AT_ONCE) tests/api
+
+.PHONY: test-cluster
+test-cluster: setup ## the tests on a real cluster with two nodes (minutes; root)
+	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
+	$(PYTEST) tests/cluster
 
 .PHONY: check
 check: setup ## format, lint, types, import layers, generated files (seconds)
@@ -71,7 +78,7 @@ bench-local: setup ## what mpijob run costs beside bare mpirun (a minute)
 
 .PHONY: soak
 soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
-	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done
+	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) $(AT_ONCE) -x -q tests/api; done
 
 .PHONY: setup
 setup: $(READY) ## the virtual environment
@@ -82,10 +89,14 @@ $(READY): pyproject.toml constraints.txt scripts/setup
 
 .PHONY: binaries
 binaries: setup ## etcd and Kubernetes, built from Go modules into a cache outside the checkout
-	$(BIN)/python -m devcluster build --if-possible
+	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling
+
+.PHONY: images
+images: setup ## the container images, built into a cache outside the checkout (7 minutes the first time; root)
+	$(BIN)/python -m devcluster.image_builds
 
 .PHONY: cluster-up
-cluster-up: setup ## a real control plane to play with; prints the path of its kubeconfig
+cluster-up: setup ## a real cluster to play with (nodes: as root); prints the path of its kubeconfig
 	@$(BIN)/python -m devcluster up
 
 .PHONY: cluster-down

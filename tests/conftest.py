@@ -1,4 +1,8 @@
-"""What all tests share: the last line of a run says what was skipped, and why."""
+"""What all tests share: their order, and that the last line of a run says what was skipped and why.
+
+With `-n auto` several processes share them out. What is about the whole run happens in the one that
+started those.
+"""
 
 import asyncio
 import os
@@ -6,21 +10,50 @@ import signal
 from collections import Counter
 
 import pytest
+from xdist.remote import Producer
+
+from tests.support import sharing_out
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # Else pytest-asyncio makes a loop on Python 3.11 that nobody closes, and warnings are errors.
     asyncio.set_event_loop(None)
     # A run in the background, or under nohup, was told to ignore these, and so would be what it
     # starts. Tests send them to see what comes of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if not _is_worker(config):
+        config.pluginmanager.register(Herald(config))
+
+
+class Herald:
+    """Names what fails when it fails: the dots of several processes do not say whose they are."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter:
+            reporter.write_line(f"\nfailed: {report.nodeid} ({report.when})", red=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return sharing_out.processes()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> sharing_out.Scheduler:
+    return sharing_out.Scheduler(config, log)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first, whatever order chance gave them: a mistake should show in seconds."""
-    items.sort(key=lambda item: "tests/api" in item.path.as_posix())
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever order chance gave them, some go first."""
+    alone = not _is_worker(config)
+    items.sort(key=lambda item: sharing_out.rank(item.nodeid, alone=alone))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -32,10 +65,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Skips are easy to overlook in a long run: these lines come last."""
+    if _is_worker(config):
+        return
     reasons = Counter(map(_reason, _skipped(config)))
     print(f"{reasons.total()} tests were skipped")
     for reason, count in reasons.most_common():
         print(f"  {count} x {reason}")
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Whether this process was started by another one, to run some of its tests."""
+    return hasattr(config, "workerinput")
 
 
 def _skipped(config: pytest.Config) -> list[pytest.TestReport]:

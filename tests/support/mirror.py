@@ -23,8 +23,9 @@ _decode = msgspec.json.Decoder(Manifest).decode
 class Mirror:
     """What there is of some kinds, and which uids every name has had."""
 
-    def __init__(self, client: HttpClient) -> None:
+    def __init__(self, client: HttpClient, namespace: str) -> None:
         self._client = client
+        self._namespace = namespace
         self._objects: dict[Resource, Objects] = defaultdict(dict)
         self._uids: dict[Resource, dict[Key, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._changed: dict[str, asyncio.Event] = {}
@@ -57,7 +58,10 @@ class Mirror:
         version = ""
         while True:
             events = self._client.watch(
-                resource, resource_version=version, initial_events=not version
+                resource,
+                self._namespace,
+                resource_version=version,
+                initial_events=not version,
             )
             async with aclosing(events):
                 async for event in events:
@@ -85,9 +89,11 @@ class Mirror:
 
 
 @asynccontextmanager
-async def mirrored(client: HttpClient, *resources: Resource) -> AsyncIterator[Mirror]:
-    """A mirror of these kinds, in all namespaces."""
-    mirror = Mirror(client)
+async def mirrored(
+    client: HttpClient, *resources: Resource, namespace: str = ""
+) -> AsyncIterator[Mirror]:
+    """A mirror of these kinds, in one namespace or in all of them."""
+    mirror = Mirror(client, namespace)
     async with asyncio.TaskGroup() as group:  # which ends the block where a mirror breaks
         reads = [asyncio.Event() for _ in resources]
         tasks = [

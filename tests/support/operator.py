@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import aiohttp
 import yaml
 
+from devcluster.ports import free_port
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES, SERVICE_ACCOUNTS, Manifest, Resource
@@ -42,7 +42,7 @@ class Operator:
         self.log = log
         self._kubeconfig = kubeconfig
         self._arguments = arguments
-        self._port = _free_port()
+        self._port = free_port()
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -177,10 +177,11 @@ async def account(client: HttpClient, admin: Path, home: str, directory: Path, *
     return path
 
 
-async def allow(client: HttpClient, namespace: str, home: str) -> None:
+async def allow(client: HttpClient, namespace: str, home: str, *roles: str) -> None:
     """Let the account that lives in `home` look after the jobs of one more namespace."""
-    for manifest in yaml.safe_load_all((RBAC / "namespaced.yaml").read_text()):
-        await _apply(client, _moved(manifest, home, namespace))
+    for name in roles or ("namespaced.yaml",):
+        for manifest in yaml.safe_load_all((RBAC / name).read_text()):
+            await _apply(client, _moved(manifest, home, namespace))
 
 
 def _moved(manifest: Manifest, home: str, namespace: str = "") -> Manifest:
@@ -188,6 +189,8 @@ def _moved(manifest: Manifest, home: str, namespace: str = "") -> Manifest:
     metadata = dict(manifest["metadata"])
     if _KINDS[manifest["kind"]].namespaced:
         metadata["namespace"] = namespace or home
+    elif "subjects" in manifest:  # else the next home would take it from this one
+        metadata["name"] += f"-{home}"
     moved = {**manifest, "metadata": metadata}
     if "subjects" in manifest:
         moved["subjects"] = [
@@ -218,10 +221,3 @@ async def _ensure_namespace(client: HttpClient, name: str) -> None:
         await client.create(NAMESPACES, {"metadata": {"name": name}})
     except errors.AlreadyExists:
         return
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -34,3 +34,10 @@ async def fragile_client(fragile: ControlPlane) -> AsyncIterator[HttpClient]:
     settings = config.load(kubeconfig=fragile.kubeconfig())
     async with HttpClient(settings, timeouts=IMPATIENT) as client:
         yield client
+
+
+@pytest.fixture
+async def patient_client(fragile: ControlPlane) -> AsyncIterator[HttpClient]:
+    """A client of the fragile control plane for thousands of writes at once, which take a while."""
+    async with HttpClient(config.load(kubeconfig=fragile.kubeconfig())) as client:
+        yield client

@@ -203,19 +203,19 @@ async def test_a_frozen_server_is_noticed_and_followed_again(
 
 
 async def test_a_slow_consumer_costs_no_memory_and_misses_nothing(
-    fragile_client: HttpClient, place: str
+    fragile_client: HttpClient, patient_client: HttpClient, place: str
 ):
     """Unread events stay with the server, which may end the watch: then it is resumed."""
-    await create_big_ones(fragile_client, place, "warm-up", 200)  # connections have buffers too
+    await create_big_ones(patient_client, place, "warm-up", 200)  # connections have buffers too
     start = await fragile_client.list(CONFIG_MAPS, place)
     events = fragile_client.watch(
         CONFIG_MAPS, place, resource_version=start.resource_version, label_selector="batch=big"
     )
     async with aclosing(events):
-        await create_big_ones(fragile_client, place, "big", 1)
+        await create_big_ones(patient_client, place, "big", 1)
         seen = [(await anext(events)).object["metadata"]]
         tracemalloc.start()
-        await create_big_ones(fragile_client, place, "big", 1000)
+        await create_big_ones(patient_client, place, "big", 1000)
         await asyncio.sleep(0)  # until then asyncio itself holds the answers
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
@@ -227,10 +227,10 @@ async def test_a_slow_consumer_costs_no_memory_and_misses_nothing(
 
 
 async def test_ten_thousand_objects_are_read_again_and_again_in_the_same_memory(
-    fragile_client: HttpClient, place: str
+    fragile_client: HttpClient, patient_client: HttpClient, place: str
 ):
     manifests = (config_map(f"n{number}", place) for number in range(10_000))
-    await asyncio.gather(*(fragile_client.create(CONFIG_MAPS, each) for each in manifests))
+    await asyncio.gather(*(patient_client.create(CONFIG_MAPS, each) for each in manifests))
     async with following(fragile_client, place) as (informer, diary):
         await caught_up(fragile_client, place, diary)
         for streaming in (True, False):

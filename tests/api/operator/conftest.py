@@ -11,18 +11,23 @@ import pytest
 import pytest_asyncio
 
 from devcluster.control_plane import ControlPlane
-from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
 from tests.api.conftest import started_control_plane
 from tests.support.hands import Hands
-from tests.support.mpijobs import install, mpijob
+from tests.support.mpijobs import install
 from tests.support.operator import Operator, allow, operator
 
 StartOperator: TypeAlias = Callable[..., Any]
 
 _PRIVATE = 12  # as many tests as want a namespace of their own, and a few more
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Last come those that wait for workers to be lost: the wait begins with their file."""
+    items.sort(key=lambda item: "lost_workers" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,7 +86,7 @@ async def resident(
     """An operator for all tests that leave it and its namespace as they are."""
     admin, directory = control_plane.kubeconfig(), tmp_path_factory.mktemp("resident")
     async with HttpClient(config.load(kubeconfig=admin)) as client:
-        home, *others = [await _new_namespace(client) for _ in range(1 + _PRIVATE)]
+        home, *others = [await new_namespace(client) for _ in range(1 + _PRIVATE)]
         for namespace in others:
             await allow(client, namespace, home)
         also = f"--namespace={','.join(others)}"
@@ -91,35 +96,10 @@ async def resident(
             await client.delete(NAMESPACES, namespace)
 
 
-async def _new_namespace(client: HttpClient) -> str:
-    created = await client.create(NAMESPACES, {"metadata": {"generateName": "resident-"}})
+async def new_namespace(client: HttpClient) -> str:
+    """A namespace for an operator that several tests share."""
+    created = await client.create(NAMESPACES, {"metadata": {"generateName": "home-"}})
     return str(created["metadata"]["name"])
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def lost_workers(
-    resident: Resident, control_plane: ControlPlane
-) -> AsyncIterator[dict[str, str]]:
-    """The first workers of the jobs `lost` and `forced`, on a node that does not confirm their end.
-
-    By job, the uid that it had. The second job may have it deleted by force.
-    """
-    async with HttpClient(config.load(kubeconfig=control_plane.kubeconfig())) as client:
-        hands = Hands(client, resident.namespace)
-        forced = mpijob("forced")
-        forced["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
-        yield {
-            job["metadata"]["name"]: await hands.lose_first_worker(job)
-            for job in (mpijob("lost"), forced)
-        }
-
-
-@pytest.fixture(scope="session", autouse=True)
-def early_losses(request: pytest.FixtureRequest) -> None:
-    """A worker counts as lost after half a minute: begin now, if anybody will ask for one."""
-    items = request.session.items
-    if any("lost_workers" in getattr(item, "fixturenames", ()) for item in items):
-        request.getfixturevalue("lost_workers")
 
 
 @pytest.fixture

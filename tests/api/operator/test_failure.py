@@ -41,7 +41,8 @@ async def test_a_failed_job_says_why_in_the_last_words_of_its_launcher(shared: H
     await shared.becomes("last-words", "Failed", reason="BackoffLimitExceeded")
     failed = await shared.condition("last-words", "Failed")
     assert failed is not None
-    assert failed["message"] == f"Job has reached the specified backoff limit: {words}"
+    limit = "Job has reached the specified backoff limit (exit code 134)"
+    assert failed["message"] == f"{limit}: {words}"
     assert await shared.told("last-words", "BackoffLimitExceeded") == [failed["message"]]
     assert await shared.has_condition("last-words", "Running", "False")
     await until(lambda: shared.has_workers("last-words", 0))

@@ -1,31 +1,38 @@
 """PodGroups, by which Volcano or the coscheduling plugin starts a job as a whole."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest, Resource
-from tests.api.operator.conftest import StartOperator
+from tests.api.operator.conftest import StartOperator, new_namespace
 from tests.support import pod_groups
 from tests.support.hands import Hands
 from tests.support.mpijobs import mpijob, template
-from tests.support.operator import Operator, account
+from tests.support.operator import account, allow, operator
 from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
 from tests.support.waiting import until
 
 _ROLES = ("namespaced.yaml", "gang-scheduling.yaml")
+_SCHEDULERS = ("volcano", "coscheduler")
+_TESTS = 8  # as many as each has, and a few more
 BOTH = pytest.mark.parametrize(
     ("scheduler", "resource"),
     [
         pytest.param("volcano", VOLCANO, id="volcano"),
         pytest.param("coscheduler", SCHEDULER_PLUGINS, id="scheduler-plugins"),
     ],
+)
+ONLY_VOLCANO = pytest.mark.parametrize(
+    ("scheduler", "resource"), [("volcano", VOLCANO)], ids=["volcano"]
 )
 
 
@@ -40,10 +47,31 @@ def pod_group_kinds(control_plane: ControlPlane) -> None:
     asyncio.run(install())
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def gang_namespaces(
+    control_plane: ControlPlane, pod_group_kinds: None, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[str, list[str]]]:
+    """By scheduler, namespaces in which an operator makes groups for it; each for one test."""
+    admin = control_plane.kubeconfig()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(HttpClient(config.load(kubeconfig=admin)))
+        found = {}
+        for scheduler in _SCHEDULERS:
+            home, *others = found[scheduler] = [await new_namespace(client) for _ in range(_TESTS)]
+            flags = (f"--namespace={','.join(others)}", f"--gang-scheduling={scheduler}")
+            for namespace in others:
+                await allow(client, namespace, home, *_ROLES)
+            directory = tmp_path_factory.mktemp(scheduler)
+            await stack.enter_async_context(
+                operator(client, admin, home, directory, *flags, roles=_ROLES)
+            )
+        yield found
+
+
 @pytest.fixture
-async def gang_operator(start_operator: StartOperator, scheduler: str) -> Operator:
-    started: Operator = await start_operator(f"--gang-scheduling={scheduler}", roles=_ROLES)
-    return started
+def hands(client: HttpClient, gang_namespaces: dict[str, list[str]], scheduler: str) -> Hands:
+    """Hands in a namespace whose operator makes groups for this scheduler."""
+    return Hands(client, gang_namespaces[scheduler].pop())
 
 
 def _sized() -> Manifest:
@@ -77,7 +105,6 @@ async def _becomes(
 
 
 @BOTH
-@pytest.mark.usefixtures("gang_operator")
 async def test_a_group_is_there_before_the_pods_and_gone_after_the_end(
     hands: Hands, scheduler: str, resource: Resource
 ) -> None:
@@ -110,7 +137,6 @@ def _mark(pod: Manifest, resource: Resource) -> str:
 
 
 @BOTH
-@pytest.mark.usefixtures("gang_operator")
 async def test_a_suspended_job_has_no_group(hands: Hands, resource: Resource) -> None:
     job = _sized()
     job["spec"]["runPolicy"] = {"suspend": True}
@@ -127,7 +153,6 @@ async def test_a_suspended_job_has_no_group(hands: Hands, resource: Resource) ->
 
 
 @BOTH
-@pytest.mark.usefixtures("gang_operator")
 async def test_a_launcher_that_waits_for_the_workers_is_not_counted_until_it_is_there(
     hands: Hands, resource: Resource
 ) -> None:
@@ -143,8 +168,7 @@ async def test_a_launcher_that_waits_for_the_workers_is_not_counted_until_it_is_
     assert (await _group(hands, resource))["minResources"] == {"cpu": "21", "memory": "42Gi"}
 
 
-@pytest.mark.parametrize(("scheduler", "resource"), [("volcano", VOLCANO)], ids=["volcano"])
-@pytest.mark.usefixtures("gang_operator")
+@ONLY_VOLCANO
 async def test_changes_of_size_and_queue_reach_volcano(hands: Hands, resource: Resource) -> None:
     await hands.submit(_sized())
     await until(lambda: hands.has_workers("pi", 2))
@@ -162,7 +186,6 @@ async def test_changes_of_size_and_queue_reach_volcano(hands: Hands, resource: R
 @pytest.mark.parametrize(
     ("scheduler", "resource"), [("coscheduler", SCHEDULER_PLUGINS)], ids=["scheduler-plugins"]
 )
-@pytest.mark.usefixtures("gang_operator")
 async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
     hands: Hands, resource: Resource
 ) -> None:
@@ -174,8 +197,7 @@ async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
     await _becomes(hands, resource, lambda group: group.get("scheduleTimeoutSeconds") == 50)
 
 
-@pytest.mark.parametrize(("scheduler", "resource"), [("volcano", VOLCANO)], ids=["volcano"])
-@pytest.mark.usefixtures("gang_operator")
+@ONLY_VOLCANO
 async def test_a_group_of_a_stranger_is_left_alone(hands: Hands, resource: Resource) -> None:
     stranger = {
         "apiVersion": resource.api_version,
@@ -196,17 +218,22 @@ async def test_a_group_of_a_stranger_is_left_alone(hands: Hands, resource: Resou
 
 
 async def test_without_the_flag_nobody_asks_for_groups_or_may_touch_them(
-    hands: Hands, start_operator: StartOperator, control_plane: ControlPlane, tmp_path: Path
+    client: HttpClient,
+    namespace: str,
+    start_operator: StartOperator,
+    control_plane: ControlPlane,
+    tmp_path: Path,
 ) -> None:
     await start_operator()  # it would end where something that it watches is forbidden
+    hands = Hands(client, namespace)
     await hands.submit(_sized())
     await hands.finish("pi", workers=2)
     pod = (await hands.launcher_job("pi"))["spec"]["template"]["spec"]
     assert pod["schedulerName"] == "default-scheduler"
     kubeconfig = await account(
-        hands.client, control_plane.kubeconfig(), hands.namespace, tmp_path, "namespaced.yaml"
+        client, control_plane.kubeconfig(), namespace, tmp_path, "namespaced.yaml"
     )
-    async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
+    async with HttpClient(config.load(kubeconfig=kubeconfig)) as insider:
         for resource in (VOLCANO, SCHEDULER_PLUGINS):
             with pytest.raises(errors.Forbidden):
-                await client.list(resource, hands.namespace)
+                await insider.list(resource, namespace)

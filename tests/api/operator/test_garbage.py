@@ -5,8 +5,8 @@ The API server here has a definition without any rules, as after an upgrade from
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import secrets
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.config.tls import ssl_context
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, JOBS, Manifest
-from tests.api.conftest import StartControlPlane
+from tests.api.conftest import started_control_plane
 from tests.support import garbage
 from tests.support.audited import new_namespace
 from tests.support.hands import Hands
@@ -28,39 +28,55 @@ from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.operator import Operator, operator
 from tests.support.waiting import until
 
-_HOME = "garbage"
+
+@pytest.fixture(scope="module")
+def lawless_control_plane() -> Iterator[ControlPlane]:
+    with started_control_plane(controller_manager=True) as control_plane:
+        yield control_plane
 
 
-@asynccontextmanager
-async def _lawless(
-    start: StartControlPlane, directory: Path
+@pytest.fixture
+async def lawless(
+    lawless_control_plane: ControlPlane, tmp_path: Path
 ) -> AsyncIterator[tuple[Hands, Operator]]:
     """A namespace of a server that takes everything for a job, and its operator."""
-    control_plane: ControlPlane = start(controller_manager=True)
+    admin, name = lawless_control_plane.kubeconfig(), f"garbage-{secrets.token_hex(3)}"
     async with (
-        new_namespace(control_plane, _HOME, _install_without_rules) as hands,
-        operator(hands.client, control_plane.kubeconfig(), _HOME, directory) as process,
+        new_namespace(lawless_control_plane, name, _install_without_rules) as hands,
+        operator(hands.client, admin, name, tmp_path) as process,
     ):
         yield hands, process
 
 
 async def _install_without_rules(client: HttpClient) -> None:
+    """Also where another test has installed some."""
     definition = custom_resource_definition()
     [version] = definition["spec"]["versions"]
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version["schema"] = {"openAPIV3Schema": anything}
     version["subresources"] = {"status": {}}
     version.pop("additionalPrinterColumns")
-    await client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-    await until(lambda: _is_served(client))
+    await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
+    await _becomes(client, lawless=True)
 
 
-async def _is_served(client: HttpClient) -> bool:
+async def _takes_anything(client: HttpClient) -> bool | None:
+    """Whether a job that makes no sense is taken; None while the server is changing its mind."""
     try:
-        await client.list(MPIJOBS)
-    except errors.NotFound:
+        await client.create(MPIJOBS, {**mpijob("probe"), "spec": 0})
+    except (errors.NotFound, errors.Unavailable):
+        return None
+    except (errors.Invalid, errors.BadRequest):
         return False
+    await client.delete(MPIJOBS, "probe", "default")
     return True
+
+
+async def _becomes(client: HttpClient, *, lawless: bool) -> None:
+    async def is_so() -> bool:
+        return await _takes_anything(client) is lawless
+
+    await until(is_so)
 
 
 async def _store(hands: Hands, job: Manifest, name: str) -> None:
@@ -79,16 +95,16 @@ async def _store(hands: Hands, job: Manifest, name: str) -> None:
             await hands.client.delete(MPIJOBS, name, hands.namespace)
 
 
-def _has_answer(mirror: Mirror, name: str) -> bool:
+def _has_answer(mirror: Mirror, namespace: str, name: str) -> bool:
     """Whether somebody who asks what became of a job finds an answer: a condition or an event."""
-    status = (mirror.get(MPIJOBS, name, _HOME) or {}).get("status")
+    status = (mirror.get(MPIJOBS, name, namespace) or {}).get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     listed = conditions if isinstance(conditions, list) else []
     kinds = {str(each.get("type")) for each in listed if isinstance(each, dict)}
     return (
         bool(kinds & {"Running", "Failed", "Suspended", "Succeeded"})
-        or mirror.get(JOBS, f"{name}-launcher", _HOME) is not None
-        or any(each["involvedObject"]["name"] == name for each in mirror.all(EVENTS, _HOME))
+        or mirror.get(JOBS, f"{name}-launcher", namespace) is not None
+        or any(each["involvedObject"]["name"] == name for each in mirror.all(EVENTS, namespace))
     )
 
 
@@ -106,30 +122,32 @@ def _excerpt(text: str, what: str) -> str:
 
 async def _all_answered(hands: Hands, names: list[str]) -> None:
     # A mirror, for to ask the server about so many again and again would keep it from answering.
-    async with mirrored(hands.client, MPIJOBS, JOBS, EVENTS) as mirror:
+    kinds = (MPIJOBS, JOBS, EVENTS)
+    async with mirrored(hands.client, *kinds, namespace=hands.namespace) as mirror:
         for name in names:
             try:
-                await mirror.until(functools.partial(_has_answer, mirror, name), _HOME, 30)
+                has_answer = functools.partial(_has_answer, mirror, hands.namespace, name)
+                await mirror.until(has_answer, hands.namespace, 30)
             except TimeoutError:
                 raise AssertionError(f"no answer to {await hands.job(name)}") from None
 
 
 @pytest.mark.timeout(240)
 async def test_of_anything_that_is_stored_as_a_job_the_operator_says_what_is_wrong(
-    start_control_plane: StartControlPlane, tmp_path: Path
+    lawless: tuple[Hands, Operator],
 ) -> None:
     made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 150)
     made = [job for job in made if not _is_managed_by_others(job)]
     odd = {name: mpijob() for name in ("a" * 253, "a.b.c", "0", "9-lives", "x" * 60)}
     named = {f"job-{number}": job for number, job in enumerate(made)} | odd
-    async with _lawless(start_control_plane, tmp_path) as (hands, process):
-        await hands.submit(mpijob("good-before"))
-        await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
-        await hands.submit(mpijob("good-after"))
-        for name in ("good-before", "good-after"):
-            await hands.start(name, workers=2)
-        await _all_answered(hands, list(named))
-        _assert_unshaken(process)
+    hands, process = lawless
+    await hands.submit(mpijob("good-before"))
+    await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
+    await hands.submit(mpijob("good-after"))
+    for name in ("good-before", "good-after"):
+        await hands.start(name, workers=2)
+    await _all_answered(hands, list(named))
+    _assert_unshaken(process)
 
 
 def _is_managed_by_others(job: Manifest) -> bool:
@@ -140,7 +158,7 @@ def _is_managed_by_others(job: Manifest) -> bool:
 
 @pytest.mark.timeout(240)
 async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
-    start_control_plane: StartControlPlane, tmp_path: Path
+    lawless: tuple[Hands, Operator],
 ) -> None:
     statuses: list[Any] = [
         {"conditions": "many"},
@@ -155,15 +173,15 @@ async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
         {"conditions": [{"type": "Created", "status": "True"}] * 2},
     ]
     names = [f"job-{number}" for number in range(len(statuses))]
-    async with _lawless(start_control_plane, tmp_path) as (hands, process):
-        await process.stop()  # so that it finds them as they are
-        for name, status in zip(names, statuses, strict=True):
-            await _store(hands, garbage.healthy_with_status(status), name)
-        await process.start()
-        await process.leading()
-        stuck = [name for name in names if not await _starts(hands, name)]
-        assert stuck == [], [(await hands.job(name))["status"] for name in stuck]
-        _assert_unshaken(process)
+    hands, process = lawless
+    await process.stop()  # so that it finds them as they are
+    for name, status in zip(names, statuses, strict=True):
+        await _store(hands, garbage.healthy_with_status(status), name)
+    await process.start()
+    await process.leading()
+    stuck = [name for name in names if not await _starts(hands, name)]
+    assert stuck == [], [(await hands.job(name))["status"] for name in stuck]
+    _assert_unshaken(process)
 
 
 async def _starts(hands: Hands, name: str) -> bool:
@@ -176,52 +194,41 @@ async def _starts(hands: Hands, name: str) -> bool:
 
 @pytest.mark.timeout(240)
 async def test_jobs_that_today_s_rules_would_refuse_do_not_stop_the_others(
-    start_control_plane: StartControlPlane, tmp_path: Path
+    lawless: tuple[Hands, Operator],
 ) -> None:
     """Stored without rules, found under the rules of today: even a status may be refused."""
     made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 60)
     named = {f"job-{n}": job for n, job in enumerate(made) if not _is_managed_by_others(job)}
-    async with _lawless(start_control_plane, tmp_path) as (hands, process):
-        await process.stop()
-        await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
-        await hands.client.apply(
-            CUSTOM_RESOURCE_DEFINITIONS,
-            custom_resource_definition(),
-            manager="tests",
-            force=True,
-        )
-        await until(lambda: _has_rules(hands))
-        await process.start()
-        await process.leading()
-        await hands.submit(mpijob("good"))
-        await hands.start("good", workers=2)
-        await _all_answered(hands, list(named))
-        _assert_unshaken(process)
-
-
-async def _has_rules(hands: Hands) -> bool:
-    try:
-        await hands.submit({**mpijob("probe"), "spec": 0})
-    except (errors.Invalid, errors.BadRequest):
-        return True
-    except errors.Unavailable:  # it is changing its mind
-        return False
-    await hands.client.delete(MPIJOBS, "probe", hands.namespace)
-    return False
+    hands, process = lawless
+    await process.stop()
+    await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
+    await hands.client.apply(
+        CUSTOM_RESOURCE_DEFINITIONS,
+        custom_resource_definition(),
+        manager="tests",
+        force=True,
+    )
+    await _becomes(hands.client, lawless=False)
+    await process.start()
+    await process.leading()
+    await hands.submit(mpijob("good"))
+    await hands.start("good", workers=2)
+    await _all_answered(hands, list(named))
+    _assert_unshaken(process)
 
 
 @pytest.mark.timeout(120)
 async def test_a_job_as_deep_as_a_well_is_answered(
-    start_control_plane: StartControlPlane, tmp_path: Path
+    lawless: tuple[Hands, Operator],
 ) -> None:
     depths = (100, 900, 3000)
-    async with _lawless(start_control_plane, tmp_path) as (hands, process):
-        for depth in depths:
-            await _store_deep(hands, depth)
-        await hands.submit(mpijob("good"))
-        await hands.start("good", workers=2)
-        await until(lambda: _have_events(hands, [f"deep-{depth}" for depth in depths]))
-        _assert_unshaken(process)
+    hands, process = lawless
+    for depth in depths:
+        await _store_deep(hands, depth)
+    await hands.submit(mpijob("good"))
+    await hands.start("good", workers=2)
+    await until(lambda: _have_events(hands, [f"deep-{depth}" for depth in depths]))
+    _assert_unshaken(process)
 
 
 async def _have_events(hands: Hands, names: list[str]) -> bool:

@@ -3,9 +3,14 @@
 import json
 
 import pytest
+import pytest_asyncio
 
+from devcluster.control_plane import ControlPlane
+from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
+from mpi_operator.kube import config
+from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
-from tests.api.operator.conftest import StartOperator
+from tests.api.operator.conftest import Resident, StartOperator
 from tests.support.hands import Hands
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
@@ -13,6 +18,30 @@ from tests.support.waiting import until
 _LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
 _COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
 _NEVER = {"restartPolicy": "Never"}
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lost_workers(resident: Resident, control_plane: ControlPlane) -> dict[str, str]:
+    """The first workers of the jobs `lost` and `forced`, on a node that does not confirm their end.
+
+    By job, the uid that it had. The second job may have it deleted by force.
+    """
+    async with HttpClient(config.load(kubeconfig=control_plane.kubeconfig())) as client:
+        hands = Hands(client, resident.namespace)
+        forced = mpijob("forced")
+        forced["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
+        return {
+            job["metadata"]["name"]: await hands.lose_first_worker(job)
+            for job in (mpijob("lost"), forced)
+        }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _early_losses(request: pytest.FixtureRequest) -> None:
+    """A worker counts as lost after half a minute: begin now, if anybody will ask for one."""
+    items = request.session.items
+    if any("lost_workers" in getattr(item, "fixturenames", ()) for item in items):
+        request.getfixturevalue("lost_workers")
 
 
 def _limited(job: Manifest, times: int) -> Manifest:

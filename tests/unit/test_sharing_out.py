@@ -1,0 +1,43 @@
+"""Which tests stay together, and which come first."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import sharing_out
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        pytest.param("tests/api/a.py::x", "tests/api/a.py::y[z]", True, id="those of a file"),
+        pytest.param("tests/api/a.py::x", "tests/api/b.py::x", False, id="not those of two"),
+        pytest.param("tests/cluster/a.py::x", "tests/cluster/b/c.py::x", True, id="all with nodes"),
+    ],
+)
+def test_what_stays_together(one, other, together):
+    assert (sharing_out.unit(one) == sharing_out.unit(other)) is together
+
+
+@pytest.mark.parametrize(
+    ("alone", "order"),
+    [
+        pytest.param(True, ["unit", "long", "local", "cluster"], id="alone"),
+        pytest.param(False, ["cluster", "unit", "long", "local"], id="of several processes"),
+    ],
+)
+def test_what_comes_first(alone, order):
+    files = {
+        "local": "tests/local/test_run.py::x",
+        "cluster": "tests/cluster/test_pods.py::x",
+        "long": f"{sharing_out.LONG[0]}::x",
+        "unit": "tests/unit/test_examples.py::x",
+    }
+    assert sorted(files, key=lambda name: sharing_out.rank(files[name], alone=alone)) == order
+
+
+@pytest.mark.parametrize("place", sharing_out.LONG)
+def test_what_is_said_to_be_long_is_there(place):
+    assert (ROOT / place).exists()
