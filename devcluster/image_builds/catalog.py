@@ -1,5 +1,6 @@
 """Which images there are: their Dockerfiles, and what else goes into them."""
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +113,12 @@ def _named(name: str, tag: str) -> str:
     return name if tag == "latest" else f"{name}-{tag}"
 
 
+def _version() -> str:
+    """The version in this checkout, which the Deployment of the operator names."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
 _ALL = (
     _toolchain(TRIXIE),
     _base(TRIXIE),
@@ -140,7 +147,7 @@ _ALL = (
     ),
     Image(
         name="mpi-operator",
-        tags=("mpioperator/mpi-operator:latest",),
+        tags=("mpioperator/mpi-operator:latest", f"mpi-operator:{_version()}"),
         dockerfile="deploy/images/mpi-operator/Dockerfile",
         context=".",
         inputs=("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "src/**/*"),

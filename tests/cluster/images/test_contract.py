@@ -1,0 +1,29 @@
+"""Our own images, by our own measure."""
+
+import pytest
+
+from devcluster import image_builds
+from devcluster.binaries import CannotBuild
+from mpi_operator.cli import image_files
+from mpi_operator.cli.image_contract import State, findings
+
+MPIS = {
+    "pi-openmpi": "Open MPI 5.0",
+    "pi-openmpi-4": "Open MPI 4.1",
+    "pi-mpich": "MPICH 4.2",
+    "pi-intel": "Intel MPI 2021",
+    "allreduce-benchmark": "Open MPI 5.0",
+}
+
+
+@pytest.mark.timeout(900)  # the first time, they are built
+@pytest.mark.parametrize("name", MPIS)
+def test_our_images_have_everything_that_a_job_may_need(name):
+    try:
+        archive = image_builds.provide([name])[name]
+    except CannotBuild as error:
+        pytest.skip(str(error))
+    with archive.open("rb") as stream:
+        found = {each.rule: each for each in findings(image_files.of_archive(stream))}
+    assert {rule: each for rule, each in found.items() if each.state is not State.OK} == {}
+    assert MPIS[name] in found["mpirun"].detail

@@ -1,0 +1,119 @@
+"""Jobs with real pods, and a look at what they really did."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from mpi_operator.kube.resources import PODS, Manifest
+from tests.support.hands import Hands
+from tests.support.waiting import until
+
+_RANK = re.compile(r"rank (\d+) of (\d+) on (\S+)")
+_ENDS = ("Succeeded", "Failed")
+
+
+class Lab(Hands):
+    """A namespace of the cluster. Here the hands only look: a kubelet moves the pods."""
+
+    async def succeeds(self, name: str, seconds: float = 90) -> None:
+        """Wait until a job has succeeded; AssertionError with what it says if it does not."""
+        assert await self.ends(name, seconds) == "Succeeded", await self.account(name)
+
+    async def fails(self, name: str, seconds: float = 90) -> Manifest:
+        """Wait until a job has failed; its Failed condition."""
+        assert await self.ends(name, seconds) == "Failed", await self.account(name)
+        failed = await self.condition(name, "Failed")
+        assert failed is not None
+        return failed
+
+    async def ends(self, name: str, seconds: float = 90) -> str:
+        """How a job ended."""
+        await self.comes_true(name, lambda job: bool(_ending(job)), seconds)
+        return _ending(await self.job(name))
+
+    async def runs(self, name: str, seconds: float = 60) -> None:
+        await self.comes_true(name, lambda job: "Running" in _true_conditions(job), seconds)
+
+    async def comes_true(self, name: str, fact: Callable[[Manifest], bool], seconds: float) -> None:
+        """Wait for something about a job; AssertionError with what it says if it does not come."""
+
+        async def is_true() -> bool:
+            return fact(await self.job(name))
+
+        try:
+            await until(is_true, seconds)
+        except TimeoutError:
+            raise AssertionError(await self.account(name)) from None
+
+    async def ranks(self, name: str) -> dict[int, str]:
+        """On which pod each rank ran, as the ranks themselves say."""
+        said = [_RANK.search(line) for line in (await self.log(name)).splitlines()]
+        return {int(found[1]): found[3] for found in said if found}
+
+    async def log(self, name: str) -> str:
+        """What the launcher printed, in its newest try."""
+        pods = sorted(await self.launchers(name), key=_age)
+        return await self.pod_log(pods[-1]["metadata"]["name"]) if pods else ""
+
+    async def pod_log(self, pod: str) -> str:
+        lines = [line async for line in self.client.log(pod, self.namespace)]
+        return b"\n".join(lines).decode(errors="replace")
+
+    async def prints(self, name: str, words: str, seconds: float = 60) -> None:
+        """Wait until the launcher has printed something."""
+
+        async def has_printed() -> bool:
+            launchers = await self.launchers(name)
+            running = [pod for pod in launchers if pod["status"].get("phase") != "Pending"]
+            return bool(running) and words in await self.log(name)
+
+        try:
+            await until(has_printed, seconds)
+        except TimeoutError:
+            raise AssertionError(await self.account(name)) from None
+
+    async def launchers(self, name: str) -> list[Manifest]:
+        return await self.pods(name, "launcher")
+
+    async def restarts(self, name: str) -> int:
+        """How often the launcher was started after the first time."""
+        launchers = await self.launchers(name)
+        statuses = [s for pod in launchers for s in pod["status"].get("containerStatuses", ())]
+        return len(launchers) - 1 + sum(int(status["restartCount"]) for status in statuses)
+
+    async def nodes(self, name: str, role: str = "worker") -> set[str]:
+        """The nodes on which pods of a job are."""
+        return {pod["spec"].get("nodeName", "") for pod in await self.pods(name, role)}
+
+    async def account(self, name: str) -> str:
+        """All that helps to understand why a job is not as it should be."""
+        job = await self.job(name)
+        conditions = "\n".join(str(each) for each in job.get("status", {}).get("conditions", ()))
+        pods = "\n".join(map(_summary, (await self.client.list(PODS, self.namespace)).items))
+        events = "\n".join(f"{reason}: {message}" for reason, message in await self.events(name))
+        return f"{name}\n{conditions}\n{pods}\n{events}\n{await self._any_log(name)}"
+
+    async def _any_log(self, name: str) -> str:
+        try:
+            return await self.log(name)
+        except Exception as error:  # it is a help, and must not hide what it should explain
+            return f"no log: {error}"
+
+
+def _ending(job: Manifest) -> str:
+    return next((each for each in _true_conditions(job) if each in _ENDS), "")
+
+
+def _true_conditions(job: Manifest) -> list[str]:
+    conditions = job.get("status", {}).get("conditions", [])
+    return [each["type"] for each in conditions if each["status"] == "True"]
+
+
+def _summary(pod: Manifest) -> str:
+    states: Any = [each.get("state") for each in pod["status"].get("containerStatuses", ())]
+    node = pod["spec"].get("nodeName", "no node")
+    return f"{pod['metadata']['name']} on {node}: {pod['status'].get('phase')} {states}"
+
+
+def _age(pod: Manifest) -> str:
+    return str(pod["metadata"]["creationTimestamp"])

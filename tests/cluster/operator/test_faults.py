@@ -1,0 +1,127 @@
+"""What goes wrong while a job runs: it ends as it should, and says what happened."""
+
+import asyncio
+
+from devcluster.cluster import Cluster
+from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
+from mpi_operator.kube.resources import PODS, Manifest
+from tests.cluster.operator.installation import NAMESPACE, Installation, Kubectl
+from tests.cluster.operator.lab import Lab
+from tests.cluster.operator.pi import OPEN_MPI, Wishes, one_rank_each, pi
+from tests.support.waiting import until
+
+# Says where it is, and then takes its time: a fault of the test comes in between.
+SLOW = ["sh", "-c", "/home/mpiuser/pi 1000; sleep 12"]
+ENDLESS = ["sh", "-c", "/home/mpiuser/pi 1000; sleep 600"]
+
+
+def job(program: list[str], *, pod: Manifest | None = None) -> Manifest:
+    launcher = {"command": [*OPEN_MPI.command()[:-1], *program]}
+    return pi(wishes=Wishes(launcher=launcher, pod=pod or {}))
+
+
+async def started(lab: Lab, manifest: Manifest) -> None:
+    """The job is submitted, and its ranks run."""
+    await lab.submit(manifest)
+    await lab.prints("pi", "rank 1 of 2")
+    await lab.runs("pi")
+
+
+async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again(lab: Lab) -> None:
+    await started(lab, job(SLOW))
+
+    await lab.client.delete(PODS, "pi-worker-1", lab.namespace, grace_period_seconds=0)
+
+    await lab.succeeds("pi", 120)
+    assert await lab.restarts("pi") > 0
+    assert await lab.ranks("pi") == one_rank_each("pi")
+    assert any("pi-worker-1" in text for text in await lab.told("pi", "WorkerReplaced"))
+
+
+async def test_a_launcher_that_is_killed_is_started_again(lab: Lab) -> None:
+    await started(lab, job(SLOW))
+    [launcher] = await lab.launchers("pi")
+
+    await lab.client.delete(
+        PODS, launcher["metadata"]["name"], lab.namespace, grace_period_seconds=0
+    )
+
+    await lab.succeeds("pi", 120)
+    assert await lab.ranks("pi") == one_rank_each("pi")
+
+
+async def test_the_api_server_restarts_while_a_job_runs(lab: Lab, cluster: Cluster) -> None:
+    await started(lab, job(SLOW))
+
+    await asyncio.to_thread(cluster.kill_apiserver)
+    await asyncio.to_thread(cluster.start_apiserver)
+
+    await lab.succeeds("pi", 120)
+    assert await lab.restarts("pi") == 0
+
+
+async def test_the_operator_is_killed_and_its_standby_takes_over(
+    lab: Lab, installation: Installation, kubectl: Kubectl
+) -> None:
+    await started(lab, job(SLOW))
+    first = installation.leader()
+
+    kubectl("delete", "pod", first, "-n", NAMESPACE, "--grace-period=0", "--force")
+
+    await lab.succeeds("pi", 120)
+    assert await lab.restarts("pi") == 0
+    assert installation.leader() != first
+    installation.wait()
+
+
+async def test_a_node_that_is_cut_off_is_told_and_its_worker_is_not_replaced(
+    lab: Lab, cluster: Cluster
+) -> None:
+    await started(lab, job(ENDLESS))
+    node = await _node_without_launcher(lab)
+
+    await asyncio.to_thread(cluster.cut_node, node)
+
+    await _tells_of(lab, f"node-{node}")
+    assert sorted(await lab.pod_names("pi", "worker")) == ["pi-worker-0", "pi-worker-1"]
+
+
+async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where_asked(
+    lab: Lab, cluster: Cluster
+) -> None:
+    # The job's own patience with nodes, in place of the cluster's five minutes.
+    patience = [
+        {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "tolerationSeconds": 1}
+        for state in ("unreachable", "not-ready")
+    ]
+    lost = job(SLOW, pod={"tolerations": patience, "topologySpreadConstraints": []})
+    lost["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
+    await started(lab, lost)
+    victim = (await lab.pods("pi", "worker"))[0]
+    node = int(victim["spec"]["nodeName"].removeprefix("node-"))
+
+    await asyncio.to_thread(cluster.kill_node, node)
+
+    await lab.succeeds("pi", 180)
+    assert await lab.ranks("pi") == one_rank_each("pi")
+
+
+async def _node_without_launcher(lab: Lab) -> int:
+    [launcher] = await lab.launchers("pi")
+    [other] = await lab.nodes("pi") - {launcher["spec"]["nodeName"]}
+    return int(other.removeprefix("node-"))
+
+
+async def _tells_of(lab: Lab, words: str) -> None:
+    """The job says something, in its status and by an event, within a minute."""
+
+    async def is_told() -> bool:
+        conditions = (await lab.status("pi"))["conditions"]
+        events = [message for _, message in await lab.events("pi")]
+        said = [each["message"] for each in conditions]
+        return any(words in each for each in said) and any(words in each for each in events)
+
+    try:
+        await until(is_told, 60)
+    except TimeoutError:
+        raise AssertionError(await lab.account("pi")) from None

@@ -1,0 +1,35 @@
+"""Every MPI, as root and not: each rank runs on its worker, and the launcher starts once."""
+
+import pytest
+
+from tests.cluster.operator.lab import Lab
+from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi, pi_as_user
+
+USERS = {"root": pi, "mpiuser": pi_as_user}
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("mpi", FLAVOURS)
+async def test_ranks_run_on_their_workers(lab: Lab, mpi: str, user: str) -> None:
+    await lab.submit(USERS[user]("pi", FLAVOURS[mpi]))
+
+    await lab.succeeds("pi")
+
+    assert await lab.ranks("pi") == one_rank_each("pi")
+    assert len(await lab.nodes("pi")) == 2
+    assert await lab.restarts("pi") == 0
+    assert "pi is about 3.14" in await lab.log("pi")
+
+
+@pytest.mark.parametrize("mpi", FLAVOURS)
+async def test_two_ranks_on_each_of_two_workers(lab: Lab, mpi: str) -> None:
+    job = pi("pi", FLAVOURS[mpi], slotsPerWorker=2)
+    command = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    command["command"][command["command"].index("2")] = "4"
+    await lab.submit(job)
+
+    await lab.succeeds("pi")
+
+    assert sorted((await lab.ranks("pi")).values()) == sorted(
+        ["pi-worker-0", "pi-worker-0", "pi-worker-1", "pi-worker-1"]
+    )
