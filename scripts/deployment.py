@@ -17,7 +17,7 @@ _SELECTOR = {"app": NAME, **LABELS}
 def image() -> str:
     """The operator's image, of the version that this checkout has."""
     version = tomllib.loads(_PYPROJECT.read_text())["project"]["version"]
-    return f"{NAME}:{version}"
+    return f"mpioperator/{NAME}:{version}"
 
 
 def namespace() -> Manifest:

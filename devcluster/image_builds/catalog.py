@@ -147,7 +147,7 @@ _ALL = (
     ),
     Image(
         name="mpi-operator",
-        tags=("mpioperator/mpi-operator:latest", f"mpi-operator:{_version()}"),
+        tags=(f"mpioperator/mpi-operator:{_version()}",),
         dockerfile="deploy/images/mpi-operator/Dockerfile",
         context=".",
         inputs=("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "src/**/*"),

@@ -21,6 +21,13 @@ StartCluster = Callable[..., Cluster]
 _BUSYBOX_PACKAGE = packages.Package("busybox-static", ("busybox",))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test waits for the cluster and its images, and pods take their time."""
+    for item in items:
+        if "tests/cluster" in item.path.as_posix() and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300))
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A cluster with two nodes, both ready."""
