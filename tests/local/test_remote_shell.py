@@ -260,3 +260,16 @@ def test_a_port_of_its_own_is_that_of_its_number(remote, sshd, scripts):
     env = {"MPI_OPERATOR_FIRST_SSH_PORT": "29999", **GIVES_UP_SOON}
     _, err = remote("true", env=env).communicate(timeout=30)
     assert "port 20000: Connection refused" in err
+
+
+@pytest.mark.parametrize(
+    "flag", ["--control-port {}:4711", "--upstream-host {} --upstream-port 4711"]
+)
+def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, flag):
+    # Only the address from which sshd was called is sure to lead back: node names may be unknown.
+    sshd.start()
+    env = {"MPI_OPERATOR_FIRST_SSH_PORT": "20000"}
+    own_port = ["-p", str(sshd.port)]
+    words = flag.format(socket.gethostname())
+    out, _ = remote("echo", words, env=env, options=own_port).communicate(timeout=30)
+    assert out == flag.format("127.0.0.1") + "\n"

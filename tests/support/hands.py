@@ -127,7 +127,8 @@ class Hands:
 
     async def run(self, *pods: str, ready: bool = True) -> None:
         """The containers of pods run."""
-        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        why_not = {} if ready else {"reason": "ContainersNotReady"}
+        conditions = [{"type": "Ready", "status": "True" if ready else "False", **why_not}]
         for pod in pods:
             await self.set_status(pod, phase="Running", conditions=conditions)
 

@@ -204,7 +204,8 @@ def with_status(job: MPIJob, status: MPIJobStatus) -> MPIJob:
 
 
 def _pod(manifest: Manifest, phase: str, *, ready: bool, **status: Any) -> Pod:
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    why_not = {} if ready else {"reason": "ContainersNotReady"}
+    conditions = [{"type": "Ready", "status": "True" if ready else "False", **why_not}]
     return msgspec.convert(
         manifest
         | {

@@ -178,7 +178,8 @@ class World:
         self.now += timedelta(seconds=seconds)
 
     def worker_runs(self, index: int, *, ready: bool = True) -> None:
-        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        why_not = {} if ready else {"reason": "ContainersNotReady"}
+        conditions = [{"type": "Ready", "status": "True" if ready else "False", **why_not}]
         self._set_pod(index, ("", "Pending", "Running"), "Running", conditions=conditions)
 
     def worker_fails(self, index: int, **status: Any) -> None:

@@ -16,6 +16,8 @@ class Dialect:
 
     host_line: str
     launcher_environment: Mapping[str, str]
+    host_network: Mapping[str, str]
+    """What ranks need to know whose pods are on the network of the node, and share its name."""
     remote_shells: tuple["RemoteShell", ...]
 
 
@@ -51,6 +53,9 @@ IMPLEMENTATIONS = {
     Implementation.OPEN_MPI: Dialect(
         "{host} slots={slots}",
         _ORTE | _PRRTE,
+        # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing then
+        # looks for memory that pods do not share, and waits for ever.
+        {"OMPI_MCA_coll": "^han"},
         (
             RemoteShell(
                 {"OMPI_MCA_plm_rsh_agent": "{script}"},
@@ -68,6 +73,7 @@ IMPLEMENTATIONS = {
             "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_ARGUMENTS,
             "I_MPI_PERHOST": "{slots}",
         },
+        {},
         (
             RemoteShell(
                 {
@@ -83,6 +89,7 @@ IMPLEMENTATIONS = {
             "HYDRA_HOST_FILE": "{hostfile}",
             "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS,
         },
+        {},
         (
             RemoteShell(
                 {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": "{script}"},
@@ -100,8 +107,11 @@ def host_line(job: MPIJob, host: str) -> str:
 
 
 def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
-    """The variables that make mpirun read a hostfile."""
-    variables = IMPLEMENTATIONS[job.spec.mpi_implementation].launcher_environment
+    """The variables that make mpirun read a hostfile, and ranks get along."""
+    dialect = IMPLEMENTATIONS[job.spec.mpi_implementation]
+    worker = job.spec.worker
+    is_on_host = worker is not None and worker.template["spec"].get("hostNetwork")
+    variables = {**dialect.launcher_environment, **(dialect.host_network if is_on_host else {})}
     slots = job.spec.slots_per_worker
     return {name: value.format(hostfile=hostfile, slots=slots) for name, value in variables.items()}
 

@@ -75,7 +75,20 @@ def complaint(pod: Pod) -> tuple[str, str] | None:
         waiting = status.state.waiting
         if waiting and waiting.reason in _WAITING:
             return _WAITING[waiting.reason], _about_waiting(status)
+    if _is_cut_off(pod):
+        return "NodeUnreachable", f"its node {pod.spec.node_name} has stopped reporting"
     return None
+
+
+def _is_cut_off(pod: Pod) -> bool:
+    """Whether the cluster has given up on the node of a pod that ran.
+
+    It then calls the pod not ready and changes nothing else; a node always adds its reason.
+    """
+    return pod.status.phase == "Running" and any(
+        each.type == "Ready" and each.status == "False" and not each.reason
+        for each in pod.status.conditions
+    )
 
 
 def how_it_ended(pod: Pod) -> str:

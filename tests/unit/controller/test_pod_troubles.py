@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from mpi_operator.controller import pods
 from mpi_operator.controller.pod_troubles import pod_troubles, time_to_tell
@@ -76,6 +77,22 @@ def restarted(exit_code, message=""):
 )
 def test_what_a_pod_complains_about(status, complaint):
     assert pods.complaint(a_worker(JOB, 0, "Pending", **status)) == complaint
+
+
+@pytest.mark.parametrize(
+    ("reason", "complaint"),
+    [
+        pytest.param(
+            {}, ("NodeUnreachable", "its node n1 has stopped reporting"), id="its node is silent"
+        ),
+        pytest.param({"reason": "ContainersNotReady"}, None, id="not ready, says its node"),
+    ],
+)
+def test_what_a_pod_complains_about_that_ran(reason, complaint):
+    not_ready = [{"type": "Ready", "status": "False", **reason}]
+    pod = a_worker(JOB, 0, "Running", conditions=not_ready)
+    pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
+    assert pods.complaint(pod) == complaint
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,25 @@ read -r here 2>/dev/null </proc/sys/kernel/hostname
 # Sessions of sshd begin with an empty environment.
 command="[ ! -r $environment ] || . $environment; $command"
 
+# Hydra's proxies call back by the name of this host. On the network of the nodes that is the name of
+# a node, which nobody in the cluster may know; but sshd knows from where it was called.
+replace() {
+  case $command in *"$1"*) command=${command%%"$1"*}$2${command#*"$1"} ;; esac
+}
+call_back_by_address() {
+  caller="\$(case \$SSH_CONNECTION in *:*) echo $here ;; *) echo \${SSH_CONNECTION%% *} ;; esac)"
+  replace "--control-port $here:" "--control-port $caller:"   # MPICH
+  replace "--upstream-host $here " "--upstream-host $caller " # Intel MPI
+}
+
 # On the network of the nodes each worker has a port of its own. What the user asks for comes first.
 number=${worker##*-worker-}
 case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
   *[!0-9]*) ;;
-  *) set -- "$@" -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000)) ;;
+  *)
+    set -- "$@" -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000))
+    [ -z "$here" ] || call_back_by_address
+    ;;
 esac
 set -- "$@" -o ConnectTimeout=15
 
