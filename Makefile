@@ -26,17 +26,21 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 	$(BIN)/mpijob run examples/pi/pi.yaml
 
 .PHONY: test
-test: ## everything: check, unit, this machine, real API server (what CI runs; 16 minutes, the first time 25)
-	@$(MAKE) --no-print-directory --jobs=2 check binaries
-	@echo '==> All tests: the fast ones first, then those on a real API server. Usually 15 minutes.'
-	$(PYTEST) $(AT_ONCE) tests/unit tests/local tests/api
+test: test-packages ## everything: check, unit, this machine, real API server, real pods (what CI runs)
+	@$(MAKE) --no-print-directory --jobs=2 check binaries images IF_POSSIBLE=--if-possible
+	@echo '==> All tests: the fast ones first, then those on a real API server and with real pods. Usually 20 minutes.'
+	$(PYTEST) $(AT_ONCE) tests/unit tests/local tests/api tests/cluster
+
+.PHONY: test-packages
+test-packages: setup
+	@scripts/test-packages
 
 .PHONY: test-unit
 test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seconds)
 	$(PYTEST) $(AT_ONCE) tests/unit
 
 .PHONY: test-local
-test-local: setup ## the tests with real processes and real MPIs on this machine (a minute)
+test-local: test-packages ## the tests with real processes and real MPIs on this machine (a minute)
 	$(PYTEST) $(AT_ONCE) tests/local
 
 .PHONY: test-api
@@ -45,7 +49,7 @@ test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)
 	$(PYTEST) $(AT_ONCE) tests/api
 
 .PHONY: test-cluster
-test-cluster: setup ## the tests on a real cluster with two nodes (minutes; root)
+test-cluster: images ## the tests on a real cluster with two nodes (minutes; root)
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
 	$(PYTEST) tests/cluster
 
@@ -76,9 +80,17 @@ bench: setup binaries ## the benchmarks, against rivals in the same run (minutes
 bench-local: setup ## what mpijob run costs beside bare mpirun (a minute)
 	$(BIN)/python -m benchmarks.local
 
+.PHONY: bench-training
+bench-training: images binaries ## what the operator costs a job that trains, with real pods (minutes; root)
+	$(BIN)/python -m benchmarks.training
+
 .PHONY: soak
 soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
 	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) $(AT_ONCE) -x -q tests/api; done
+
+.PHONY: soak-starts
+soak-starts: binaries images ## n starts (n=25) of each MPI as root and not, with real pods: no launcher may start twice
+	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -q tests/cluster/operator/test_implementations.py -k ranks_run
 
 .PHONY: setup
 setup: $(READY) ## the virtual environment
@@ -93,7 +105,7 @@ binaries: setup ## etcd and Kubernetes, built from Go modules into a cache outsi
 
 .PHONY: images
 images: setup ## the container images, built into a cache outside the checkout (7 minutes the first time; root)
-	$(BIN)/python -m devcluster.image_builds
+	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
 .PHONY: cluster-up
 cluster-up: setup ## a real cluster to play with (nodes: as root); prints the path of its kubeconfig

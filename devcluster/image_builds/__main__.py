@@ -34,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             _build(options.names)
         return 0
-    except (ImageNotBuilt, CannotBuild, BuildFailed) as error:
+    except CannotBuild as error:
+        say(f"Not built: {error}" if options.if_possible else f"error: {error}")
+        return 0 if options.if_possible else 1
+    except (ImageNotBuilt, BuildFailed) as error:
         say(f"error: {error}")
         return 1
 
@@ -66,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "names", nargs="*", type=_image, metavar="NAME", help="all, if none is given"
+    )
+    parser.add_argument(
+        "--if-possible", action="store_true", help="succeed where nothing can be built, and say why"
     )
     parser.add_argument("--list", action="store_true", help="show what there is, build nothing")
     parser.add_argument("--clean", action="store_true", help="remove what is not needed now")

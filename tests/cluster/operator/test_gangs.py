@@ -38,14 +38,19 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> 
 
 async def test_a_gang_that_fits_starts_together(lab: Lab) -> None:
     await lab.submit(pi())
+    await until(lambda: _has_group(lab))
+    group = await lab.client.get(POD_GROUPS, "pi", lab.namespace)  # it goes with the job's end
 
     await lab.succeeds("pi")
 
-    group = await lab.client.get(POD_GROUPS, "pi", lab.namespace)
     assert group["spec"]["minMember"] == 3
     pods = await lab.pods("pi")
     assert {pod["spec"]["schedulerName"] for pod in pods} == {SCHEDULER}
     assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in pods} == {"pi"}
+
+
+async def _has_group(lab: Lab) -> bool:
+    return await lab.find(POD_GROUPS, "pi") is not None
 
 
 async def _waits(lab: Lab) -> bool:

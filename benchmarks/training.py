@@ -1,0 +1,103 @@
+"""What the operator costs a job that trains: nothing, for it is not there while ranks compute.
+
+One MPIJob with real pods on two nodes; its launcher only waits. In it the training example runs in
+turns, once as the operator sets it up (its hostfile, its remote shell, its variables) and once with
+bare `mpirun`, which is told the hosts on its command line and uses plain ssh, in the same pods.
+
+    python -m benchmarks.training                 # needs root: it starts a cluster with nodes
+    python -m benchmarks.training --rounds 3      # a quick look
+
+Exits with 1 if a goal is missed.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from benchmarks.kube import Goal, say
+from devcluster import image_builds
+from devcluster.cluster import Cluster
+
+_ROOT = Path(__file__).parents[1]
+_EXAMPLE = _ROOT / "examples/allreduce-benchmark/train.yaml"
+_TRAIN = ("--bind-to", "none", "python3", "train.py", "--batch-size=64", "--num-batches=200")
+_SPEED = re.compile(r"total images/sec: ([\d.]+)")
+_GOAL = 0.95
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and say whether the goal is met."""
+    options = _parser().parse_args(arguments)
+    archives = image_builds.provide(["mpi-operator", "allreduce-benchmark"])
+    with Cluster(nodes=2) as cluster:
+        say("training: a cluster with two nodes, and the operator in it")
+        cluster.load(*archives.values())
+        _start_job(cluster)
+        pairs = [_pair(cluster, number) for number in range(options.rounds)]
+    return _report(pairs)
+
+
+def _start_job(cluster: Cluster) -> None:
+    job = yaml.safe_load(_EXAMPLE.read_text())
+    roles = job["spec"]["mpiReplicaSpecs"]
+    roles["Launcher"]["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
+    cluster.kubectl("apply", "-f", str(_ROOT / "deploy/mpi-operator.yaml"))
+    cluster.kubectl("rollout", "status", "-n", "mpi-operator", "deployment/mpi-operator")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(job))
+    cluster.kubectl("wait", "mpijob/train", "--for=condition=Running", "--timeout=120s")
+
+
+def _pair(cluster: Cluster, number: int) -> tuple[float, float]:
+    """Images a second through the operator and bare; who begins changes from round to round."""
+    ways = {"operator": ["mpirun", *_TRAIN], "bare": _bare_command()}
+    order = sorted(ways, reverse=number % 2 == 0)
+    speeds = {way: _speed(cluster, ways[way]) for way in order}
+    say(f"  round {number + 1}: " + ", ".join(f"{way} {speeds[way]:.0f}" for way in order))
+    return speeds["operator"], speeds["bare"]
+
+
+def _bare_command() -> list[str]:
+    hosts = ",".join(f"train-worker-{index}.train.default.svc:1" for index in range(2))
+    allowed = [f"OMPI_ALLOW_RUN_AS_ROOT{end}=1" for end in ("", "_CONFIRM")]
+    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    keep_names = ("--prtemca", "prte_keep_fqdn_hostnames", "true")
+    return [
+        *("env", "-i", path, "HOME=/root", *allowed),
+        *("mpirun", *keep_names, "--host", hosts, *_TRAIN),
+    ]
+
+
+def _speed(cluster: Cluster, command: Sequence[str]) -> float:
+    printed = cluster.kubectl("exec", "job/train-launcher", "--", *command)
+    found = _SPEED.search(printed)
+    if found is None:
+        raise RuntimeError(f"{' '.join(command)} told no speed:\n{printed}")
+    return float(found[1])
+
+
+def _report(pairs: Sequence[tuple[float, float]]) -> int:
+    ratios = sorted(first / second for first, second in pairs)
+    ours, bare = (statistics.median(speeds) for speeds in zip(*pairs, strict=True))
+    print(f"through the operator: {ours:.0f} images/sec, bare mpirun: {bare:.0f}")
+    print(f"ratio of each pair: from {ratios[0]:.3f} to {ratios[-1]:.3f}")
+    goal = Goal("images/sec against bare mpirun", statistics.median(ratios), _GOAL)
+    print(goal)
+    return 0 if goal.is_met else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="pairs to measure (7)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
