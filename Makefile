@@ -28,8 +28,12 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 .PHONY: test
 test: test-packages ## everything: check, unit, this machine, real API server, real pods (what CI runs)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries images IF_POSSIBLE=--if-possible
-	@echo '==> All tests: the fast ones first, then those on a real API server and with real pods. Usually 20 minutes.'
-	$(PYTEST) $(AT_ONCE) tests/unit tests/local tests/api tests/cluster
+	@echo '==> Unit tests, and jobs on this machine, side by side. Usually 5 minutes.'
+	$(PYTEST) $(AT_ONCE) tests/unit tests/local
+	@echo '==> Tests on a real API server, one by one: beside others an operator may miss its lease. Usually 10 minutes.'
+	$(PYTEST) tests/api
+	@echo '==> Tests with real pods on two nodes. Usually 13 minutes.'
+	$(PYTEST) tests/cluster
 
 .PHONY: test-packages
 test-packages: setup
@@ -46,7 +50,7 @@ test-local: test-packages ## the tests with real processes and real MPIs on this
 .PHONY: test-api
 test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)
 	$(BIN)/python -m devcluster build
-	$(PYTEST) $(AT_ONCE) tests/api
+	$(PYTEST) tests/api
 
 .PHONY: test-cluster
 test-cluster: images ## the tests on a real cluster with two nodes (minutes; root)
@@ -86,7 +90,7 @@ bench-training: images binaries ## what the operator costs a job that trains, wi
 
 .PHONY: soak
 soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
-	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) $(AT_ONCE) -x -q tests/api; done
+	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done
 
 .PHONY: soak-starts
 soak-starts: binaries images ## n starts (n=25) of each MPI as root and not, with real pods: no launcher may start twice

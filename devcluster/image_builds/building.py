@@ -163,7 +163,8 @@ def _forget_old(buildah: Buildah) -> None:
     for image in IMAGES.values():
         archives = sorted(directory().glob(f"{image.name}-{'?' * 12}.tar"), key=_age)
         for archive in archives[_KEPT:]:
-            archive.unlink()
+            if archive != archive_of(image):
+                archive.unlink()
 
 
 def _age(path: Path) -> float:

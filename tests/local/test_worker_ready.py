@@ -39,6 +39,8 @@ def is_ready(scripts, *arguments):
         pytest.param(["-D", "-oPort {port}"], id="-o in one word"),
         pytest.param(["-D", "-o", "ListenAddress=0.0.0.0:{port}"], id="an address"),
         pytest.param(["-Def", "{file}"], id="a file of its own"),
+        pytest.param(["-De", "-oStrictModes=no", "-p", "{port}"], id="after an option in one word"),
+        pytest.param(["-De", "-p", "{port}", "-oUsePAM=no"], id="before an option in one word"),
         pytest.param(["-De"], id="the usual file"),
     ],
 )

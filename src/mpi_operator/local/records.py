@@ -126,13 +126,14 @@ def _move(run: Path, record: Record) -> None:
 
 
 def _keep_pods(run: Path, target: Path, record: Record) -> None:
-    with suppress(OSError):
-        (run / remains.PODS).rename(target / remains.PODS)
     for pod in record.objects:
         for volume in (pod.get("spec") or {}).get("volumes") or ():
             if "secret" in volume or "projected" in volume:
-                for made in (target / remains.PODS).glob(f"*/volumes/{volume['name']}"):
+                for made in (run / remains.PODS).glob(f"*/volumes/{volume['name']}"):
                     shutil.rmtree(made, ignore_errors=True)
+    # After that: what is moved stays, whoever dies now.
+    with suppress(OSError):
+        (run / remains.PODS).rename(target / remains.PODS)
     (target / remains.KEEP).touch()
 
 

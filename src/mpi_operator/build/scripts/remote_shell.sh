@@ -88,12 +88,19 @@ case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
 esac
 set -- "$@" -o ConnectTimeout=15
 
-# Nobody else's file, whatever lies there already.
+read_clock() {
+  read -r now _ </proc/uptime
+  now=${now%%.*}
+}
+
+# Nobody else's file, whatever lies there already: a launcher that was killed leaves its own behind,
+# and the next one may have the same number.
 make_log() {
+  read_clock
   umask 077
   set -C
   for directory in "${TMPDIR:-/tmp}" /tmp /dev/shm; do
-    log=$directory/mpi-remote-shell.$$
+    log=$directory/mpi-remote-shell.$$.$now
     if (: >"$log") 2>/dev/null; then
       set +C
       return
@@ -126,6 +133,7 @@ try() {
   : >"$log"
   ssh -o LogLevel=VERBOSE -o ConnectionAttempts=1 "$@" -E "$log" -- "$host" "$command" <&3 3<&- &
   child=$!
+  [ -z "$signal" ] || kill -s TERM "$child" 2>/dev/null # it came before there was a child
   wait "$child"
   code=$?
   while kill -0 "$child" 2>/dev/null; do # a signal came, and it has not ended yet
@@ -164,11 +172,6 @@ pass_on() {
       *) printf '%s\n' "${line%"$return_char"}" >&2 ;;
     esac
   done <"$log"
-}
-
-read_clock() {
-  read -r now _ </proc/uptime
-  now=${now%%.*}
 }
 
 is_hopeless() {

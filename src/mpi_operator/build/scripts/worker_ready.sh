@@ -37,16 +37,17 @@ read_configuration() {
 }
 
 while [ $# -gt 0 ]; do
-  word=$1
+  word=$1 skip=0
   shift
-  case $word in
-    -*p) ports="$ports $1" && shift ;;
-    -p*) ports="$ports ${word#-p}" ;;
-    -*f) configuration=$1 && shift ;;
-    -f*) configuration=${word#-f} ;;
-    -*o) add_option "$1" && shift ;;
-    -o*) add_option "${word#-o}" ;;
+  case $word in # a value in the same word first: -oUsePAM=no does not end in an option
+    -p?*) ports="$ports ${word#-p}" ;;
+    -f?*) configuration=${word#-f} ;;
+    -o?*) add_option "${word#-o}" ;;
+    -*p) ports="$ports ${1-}" && skip=1 ;;
+    -*f) configuration=${1-} && skip=1 ;;
+    -*o) add_option "${1-}" && skip=1 ;;
   esac
+  [ "$skip" = 0 ] || [ $# -eq 0 ] || shift
 done
 [ -n "$ports" ] || read_configuration "$configuration"
 [ "$configuration" != /etc/ssh/sshd_config ] || [ -n "$ports" ] || read_configuration /etc/ssh/sshd_config.d/*.conf
