@@ -3,21 +3,12 @@
 `make generate` writes it to `deploy/mpi-operator.yaml`, with all that it needs.
 """
 
-import tomllib
-from pathlib import Path
-
+from devcluster.image_builds.catalog import IMAGES
 from scripts.manifests import LABELS, NAME, NAMESPACE, Manifest, named
 
 HEALTH_PORT = 8080
-_PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # What people who patch or select by hand know from the Go operator's manifests.
 _SELECTOR = {"app": NAME, **LABELS}
-
-
-def image() -> str:
-    """The operator's image, of the version that this checkout has."""
-    version = tomllib.loads(_PYPROJECT.read_text())["project"]["version"]
-    return f"mpioperator/{NAME}:{version}"
 
 
 def namespace() -> Manifest:
@@ -79,7 +70,7 @@ def _pod() -> Manifest:
 def _container() -> Manifest:
     return {
         "name": NAME,
-        "image": image(),
+        "image": IMAGES["mpi-operator"].tags[0],
         "imagePullPolicy": "IfNotPresent",
         "args": [f"--lock-namespace={NAMESPACE}"],
         "ports": [{"name": "http", "containerPort": HEALTH_PORT}],

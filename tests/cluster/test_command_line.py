@@ -2,8 +2,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from devcluster import cluster as clusters
 from devcluster import runs, slots
 from tests.support import traces
+from tests.support.devcluster_command import Command, devcluster_command
 
 pytestmark = pytest.mark.timeout(300)  # clusters of their own, on a machine that may be busy
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -23,17 +21,8 @@ def devcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
     if reason := clusters.why_not():
         pytest.skip(reason)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "devcluster", *arguments],
-            cwd=Path(runs.__file__).parents[1],
-            capture_output=True,
-            text=True,
-        )
-
-    yield run
-    run("down", "--all")
+    yield devcluster_command
+    devcluster_command("down", "--all")
 
 
 def parts(status: subprocess.CompletedProcess[str]) -> dict[str, dict[str, str]]:

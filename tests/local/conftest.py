@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local import runs
+from mpi_operator.local.pods.recipe import POD_VARIABLE
 from mpi_operator.local.sandbox import census
 from mpi_operator.local.sandbox.host import RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Kind
@@ -19,6 +20,16 @@ def marked(directory: Path) -> list[int]:
     """The processes of all runs below a directory."""
     mark = f"{RUN_VARIABLE}={directory}/".encode()
     return [pid for pid in census.parents() if _has_prefix(pid, mark)]
+
+
+def processes(run: runs.Run, pod: str) -> list[int]:
+    """Of a pod of a run: other runs may have pods of that name at the same time."""
+    marks = (f"{RUN_VARIABLE}={run.directory}".encode(), f"{POD_VARIABLE}={pod}".encode())
+    return [
+        pid
+        for pid in census.parents()
+        if all(census.has_in_environment(pid, mark) for mark in marks)
+    ]
 
 
 def _has_prefix(pid: int, mark: bytes) -> bool:

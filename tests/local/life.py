@@ -1,13 +1,11 @@
 """A job on the embedded cluster: what it is, what it does, and short ways to ask about it."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 from mpi_operator.embedded import MPI_JOBS
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import EVENTS, JOBS, PODS, Manifest
-from mpi_operator.local.sandbox import census
 from tests.support.waiting import until
 
 WAIT = "exec sleep 600"
@@ -153,15 +151,6 @@ class Life:
     def finish(self) -> None:
         """Let a launcher end that waits for that."""
         (self.directory / "done").touch()
-
-    def processes(self, pod: str) -> list[int]:
-        """Of a pod, with those that only hold it together left out."""
-        mark = f"MPI_OPERATOR_POD={self.namespace}/{pod}".encode()
-        return [
-            pid
-            for pid in census.parents()
-            if pid != os.getpid() and census.has_in_environment(pid, mark)
-        ]
 
 
 def running(*indexes: int) -> dict[str, str]:

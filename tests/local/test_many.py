@@ -8,7 +8,7 @@ import pytest
 
 from mpi_operator import embedded
 from mpi_operator.local import runs
-from tests.local.conftest import marked
+from tests.local.conftest import marked, processes
 from tests.local.life import UNTIL_DONE, Life, running
 from tests.support.waiting import until
 
@@ -69,7 +69,9 @@ async def test_many_workers_leave_nothing(root, tmp_path, kind, temporary):
             await life.until_workers({}, 60)
             # Before the machine ends, and not only because it ends.
             await until(lambda: pods_in(run.directory) == 1, 10)
-            await until(lambda: not any(life.processes(name) for name in running(0, 31, 63)), 5)
+            await until(
+                lambda: not any(processes(run, f"default/{name}") for name in running(0, 31, 63)), 5
+            )
         assert marked(root) == []
     finally:
         run.end()

@@ -12,7 +12,7 @@ from mpi_operator import embedded
 from mpi_operator.embedded import MPI_JOBS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from mpi_operator.local.sandbox.protocol import Kind
-from tests.local.conftest import marked
+from tests.local.conftest import marked, processes
 from tests.local.life import UNTIL_DONE, Life, running
 from tests.support.mortal import NEVER, Death, mortal_operator
 from tests.support.waiting import until
@@ -92,7 +92,7 @@ async def test_suspended_while_it_runs_and_resumed(life, run):
     await life.suspend()
     await life.until_condition("Suspended")
     await life.until_no_pods()
-    assert life.processes("pi-worker-0") == []
+    assert processes(run, "default/pi-worker-0") == []
     assert len(marked(run.directory.parent)) < idle
     await life.suspend(suspend=False)
     await life.until_runs()
@@ -112,13 +112,13 @@ async def test_a_job_that_is_submitted_suspended_starts_nothing(life):
 
 
 @both_kinds
-async def test_a_deadline_ends_what_runs(life):
+async def test_a_deadline_ends_what_runs(life, run):
     await life.submit(
         "exec sleep 600", policy={"activeDeadlineSeconds": 1, "cleanPodPolicy": "All"}
     )
     assert (await life.end()).startswith("Failed DeadlineExceeded: ")
     await life.until_workers({})
-    await until(lambda: life.processes("pi-worker-0") == [])
+    await until(lambda: processes(run, "default/pi-worker-0") == [])
 
 
 async def test_a_time_to_live(life):
@@ -175,11 +175,11 @@ async def test_an_elastic_job(life):
 
 
 @both_kinds
-async def test_a_worker_that_is_killed_comes_back(life):
+async def test_a_worker_that_is_killed_comes_back(life, run):
     await life.submit(UNTIL_DONE)
     await life.until_runs()
     before = await life.cluster.get(PODS, "pi-worker-1", "default")
-    [process] = life.processes("pi-worker-1")
+    [process] = processes(run, "default/pi-worker-1")
     os.kill(process, signal.SIGKILL)
 
     async def is_replaced():
@@ -207,14 +207,14 @@ async def test_the_launcher_waits_for_workers_that_are_ready(life):
     assert life.lines("starts") == ["launcher"]
 
 
-async def test_a_deleted_job_leaves_nothing(life):
+async def test_a_deleted_job_leaves_nothing(life, run):
     await life.submit(UNTIL_DONE)
     await life.until_runs()
     await life.cluster.delete(MPI_JOBS, "pi", "default")
     await life.until_no_pods()
     for resource in (JOBS, CONFIG_MAPS, SECRETS, SERVICES):
         assert (await life.cluster.list(resource)).items == []
-    assert life.processes("pi-worker-0") == []
+    assert processes(run, "default/pi-worker-0") == []
 
 
 # The controller dies.

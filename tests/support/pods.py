@@ -7,6 +7,13 @@ from devcluster.cluster import Cluster
 from tests.support.waiting import block_until
 
 BUSYBOX = "localhost/busybox:1"  # see the fixture of that name
+# What Pod Security "restricted" asks for.
+RESTRICTED: dict[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 SERVES_ITS_NAME = "hostname > /tmp/name; exec httpd -f -p 8080 -h /tmp"
 
 

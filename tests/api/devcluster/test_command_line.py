@@ -2,34 +2,23 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from devcluster import runs
+from tests.support.devcluster_command import Command, devcluster_command
 
 pytestmark = pytest.mark.api
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def devcluster(state: Path, programs: dict[str, Path]) -> Iterator[Command]:
     """Runs `python -m devcluster`, and takes everything down in the end."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "devcluster", *arguments],
-            cwd=Path(runs.__file__).parents[1],
-            capture_output=True,
-            text=True,
-        )
-
-    yield run
-    run("down", "--all")
+    yield devcluster_command
+    devcluster_command("down", "--all")
 
 
 def components(status: subprocess.CompletedProcess[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from devcluster.cluster import Cluster
-from tests.support.pods import a_service, await_ready, create, shell
+from tests.support.pods import RESTRICTED, a_service, await_ready, create, shell
 
 SERVICE = "crew"
 WORKERS = ("worker-0", "worker-1")
@@ -32,22 +32,14 @@ class Identity:
         return self.home == "/root"
 
 
-# What Pod Security "restricted" asks for, and a file system that cannot be written.
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-    "readOnlyRootFilesystem": True,
-}
+# All that can be taken from a pod: also a file system that it could write.
+HELPLESS = RESTRICTED | {"readOnlyRootFilesystem": True}
 ROOT = Identity("/root")
 ROOT_WITHOUT_KEYS = Identity("/root", has_keys=False)
 MPIUSER = Identity("/home/mpiuser", {"runAsUser": 1000})
-ANY_UID = Identity("/home/mpiuser", RESTRICTED | {"runAsUser": 12345, "runAsGroup": 0})
+ANY_UID = Identity("/home/mpiuser", HELPLESS | {"runAsUser": 12345, "runAsGroup": 0})
 ANY_UID_WITHOUT_KEYS = Identity(ANY_UID.home, ANY_UID.security, has_keys=False)
-ANY_UID_AND_GROUP = Identity(
-    "/home/mpiuser", RESTRICTED | {"runAsUser": 12345, "runAsGroup": 12345}
-)
+ANY_UID_AND_GROUP = Identity("/home/mpiuser", HELPLESS | {"runAsUser": 12345, "runAsGroup": 12345})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.images.crew import RESTRICTED
+from tests.cluster.images.crew import HELPLESS
 from tests.support.pods import BUSYBOX, create, pod
 from tests.support.waiting import block_until
 
@@ -12,7 +12,7 @@ from tests.support.waiting import block_until
 def run(cluster, namespace, *, images):
     """Run a pod whose containers are these, one after the other, to its end; what it printed."""
     *first, last = [
-        {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": RESTRICTED}
+        {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": HELPLESS}
         | {"volumeMounts": [{"name": "kube", "mountPath": "/opt/kube"}], **more}
         for name, image, more in images
     ]

@@ -10,15 +10,10 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
-from tests.cluster.operator.installation import Installation, Kubectl
+from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS
 from tests.support.mpijobs import MPIJOBS
-
-
-@pytest.fixture(scope="session")
-def kubectl(cluster: Cluster) -> Kubectl:
-    return Kubectl(cluster)
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +27,9 @@ def images(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="session")
-def installation(cluster: Cluster, images: None, kubectl: Kubectl) -> Installation:
+def installation(cluster: Cluster, images: None) -> Installation:
     """`kubectl apply -f deploy/mpi-operator.yaml`, and both replicas are ready."""
-    installed = Installation(kubectl)
+    installed = Installation(cluster)
     installed.apply()
     return installed
 

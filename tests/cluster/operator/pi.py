@@ -14,10 +14,11 @@ class Flavour:
     image: str
     implementation: str
     root_flags: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ("-n", "2")
 
-    def command(self, program: str = "/home/mpiuser/pi", *, as_root: bool = True) -> list[str]:
-        return ["mpirun", *(self.root_flags if as_root else ()), *self.flags, program]
+    def command(
+        self, program: str = "/home/mpiuser/pi", *, ranks: int = 2, as_root: bool = True
+    ) -> list[str]:
+        return ["mpirun", *(self.root_flags if as_root else ()), "-n", str(ranks), program]
 
 
 FLAVOURS = {
@@ -36,14 +37,6 @@ OPEN_MPI = FLAVOURS["openmpi"]
 _NON_ROOT: Manifest = {"runAsUser": 1000}
 _HOME = "/home/mpiuser"
 _OWN_SSHD = ["/usr/sbin/sshd", "-De", "-f", f"{_HOME}/.sshd_config"]
-
-# What Pod Security "restricted" asks for.
-RESTRICTED: Manifest = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 
 
 @dataclass(frozen=True)
@@ -65,10 +58,12 @@ def pi(
     name: str = "pi",
     flavour: Flavour = OPEN_MPI,
     wishes: Wishes = _NOTHING,
+    *,
+    ranks: int = 2,
     **spec: Any,
 ) -> Manifest:
     """As root, with the sshd that the operator supplies."""
-    return _job(name, flavour, wishes, {"command": flavour.command()}, {}, spec)
+    return _job(name, flavour, wishes, {"command": flavour.command(ranks=ranks)}, {}, spec)
 
 
 def pi_as_user(
@@ -98,7 +93,7 @@ def _job(
         name,
         launcher=_role("launcher", flavour, wishes.pod, launcher | wishes.launcher),
         worker={
-            **_role("worker", flavour, _apart(name) | wishes.pod, worker | wishes.worker),
+            **_role("worker", flavour, spread(name) | wishes.pod, worker | wishes.worker),
             "replicas": wishes.workers,
         },
         mpiImplementation=flavour.implementation,
@@ -111,16 +106,16 @@ def _role(name: str, flavour: Flavour, pod: Manifest, container: Manifest) -> Ma
     return {"template": {"spec": {"containers": [image | container], **pod}}}
 
 
-def _apart(name: str) -> Manifest:
-    """On both nodes: between pods of one node much works that should not."""
+def spread(name: str, otherwise: str = "DoNotSchedule") -> Manifest:
+    """Workers on both nodes: between pods of one node much works that should not."""
     labels = {"training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker"}
-    spread = {
+    apart = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "DoNotSchedule",
+        "whenUnsatisfiable": otherwise,
         "labelSelector": {"matchLabels": labels},
     }
-    return {"topologySpreadConstraints": [spread]}
+    return {"topologySpreadConstraints": [apart]}
 
 
 def one_rank_each(name: str, workers: int = 2) -> dict[int, str]:

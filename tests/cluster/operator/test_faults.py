@@ -7,9 +7,9 @@ import pytest
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
 from mpi_operator.kube.resources import PODS, Manifest
-from tests.cluster.operator.installation import NAMESPACE, Installation, Kubectl
+from tests.cluster.operator.installation import NAMESPACE, Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_rank_each, pi
+from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_rank_each, pi, spread
 from tests.support.waiting import until
 
 # Says where it is, and then takes its time: a fault of the test comes in between.
@@ -69,12 +69,12 @@ async def test_the_api_server_restarts_while_a_job_runs(lab: Lab, cluster: Clust
 
 
 async def test_the_operator_is_killed_and_its_standby_takes_over(
-    lab: Lab, installation: Installation, kubectl: Kubectl
+    lab: Lab, installation: Installation, cluster: Cluster
 ) -> None:
     await started(lab, job(SLOW))
     first = installation.leader()
 
-    kubectl("delete", "pod", first, "-n", NAMESPACE, "--grace-period=0", "--force")
+    cluster.kubectl("delete", "pod", first, "-n", NAMESPACE, "--grace-period=0", "--force")
 
     await lab.succeeds("pi", 120)
     assert await lab.restarts("pi") == 0
@@ -107,11 +107,8 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
         }
         for state in ("unreachable", "not-ready")
     ]
-    # Softly apart: when one node is gone, both may be on the other.
-    spread = job(ENDLESS)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
-    [apart] = spread["topologySpreadConstraints"]
-    softly = {**apart, "whenUnsatisfiable": "ScheduleAnyway"}
-    lost = job(ENDLESS, pod={"tolerations": patience, "topologySpreadConstraints": [softly]})
+    # When one node is gone, both may be on the other.
+    lost = job(ENDLESS, pod={"tolerations": patience, **spread("pi", otherwise="ScheduleAnyway")})
     lost["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     await started(lab, lost)
     node, before = await _node_without_launcher(lab), await _workers(lab)

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Resource
-from tests.cluster.operator.installation import DEPLOY, Installation, Kubectl
+from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each, pi
 from tests.support.waiting import until
@@ -17,11 +17,9 @@ TOO_MUCH = {"cpu": "1000"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def gang_scheduling(
-    cluster: Cluster, installation: Installation, kubectl: Kubectl
-) -> Iterator[None]:
+def gang_scheduling(cluster: Cluster, installation: Installation) -> Iterator[None]:
     cluster.start_scheduler_plugins()
-    kubectl("apply", "-f", str(DEPLOY / "rbac" / "gang-scheduling.yaml"))
+    cluster.kubectl("apply", "-f", str(DEPLOY / "rbac" / "gang-scheduling.yaml"))
     with installation.flags(f"--gang-scheduling={SCHEDULER}"):
         yield
 

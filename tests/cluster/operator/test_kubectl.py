@@ -2,17 +2,17 @@
 
 import re
 
-from tests.cluster.operator.installation import Kubectl
+from devcluster.cluster import Cluster
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import pi
 
 
-async def test_a_job_is_created_looked_at_and_read(lab: Lab, kubectl: Kubectl) -> None:
+async def test_a_job_is_created_looked_at_and_read(lab: Lab, cluster: Cluster) -> None:
     await lab.submit(pi())
     await lab.succeeds("pi")
 
-    table = kubectl("get", "mpijobs", "-n", lab.namespace)
-    whole = kubectl("get", "mpijob", "pi", "-n", lab.namespace, "-o", "yaml")
+    table = cluster.kubectl("get", "mpijobs", "-n", lab.namespace)
+    whole = cluster.kubectl("get", "mpijob", "pi", "-n", lab.namespace, "-o", "yaml")
 
     assert re.search(r"^pi\s+Succeeded\b", table, re.MULTILINE), table
     assert "completionTime" in whole
@@ -20,7 +20,7 @@ async def test_a_job_is_created_looked_at_and_read(lab: Lab, kubectl: Kubectl) -
 
 
 async def test_the_logs_of_a_launcher_are_found_by_new_and_old_labels(
-    lab: Lab, kubectl: Kubectl
+    lab: Lab, cluster: Cluster
 ) -> None:
     await lab.submit(pi())
     await lab.succeeds("pi")
@@ -30,12 +30,12 @@ async def test_the_logs_of_a_launcher_are_found_by_new_and_old_labels(
         "mpi_job_name=pi,mpi_role_type=launcher",
         "mpi-job-name=pi,mpi-job-role=launcher",
     ):
-        log = kubectl("logs", "-n", lab.namespace, "-l", selector, "--tail=-1")
+        log = cluster.kubectl("logs", "-n", lab.namespace, "-l", selector, "--tail=-1")
         assert "pi is about 3.14" in log, selector
 
 
-def test_the_fields_of_a_job_are_explained(installation: object, kubectl: Kubectl) -> None:
-    explained = kubectl("explain", "mpijob.spec")
+def test_the_fields_of_a_job_are_explained(installation: object, cluster: Cluster) -> None:
+    explained = cluster.kubectl("explain", "mpijob.spec")
 
     for field in ("launcherCreationPolicy", "mpiImplementation", "slotsPerWorker", "runPolicy"):
         assert field in explained

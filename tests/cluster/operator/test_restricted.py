@@ -6,10 +6,10 @@ from mpi_operator.kube.resources import NAMESPACES
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import (
     FLAVOURS,
-    RESTRICTED,
     one_rank_each,
     pi_as_user,
 )
+from tests.support.pods import RESTRICTED
 
 USERS = {
     "mpiuser": {"runAsUser": 1000},
