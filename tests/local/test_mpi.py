@@ -48,7 +48,9 @@ async def test_a_rank_that_fails_fails_the_job(pods, installation):
     await mpi_job.start(pods, installation.implementation, 2, *command)
     status = await pods.end_of("pi-launcher-x")
     assert status["phase"] == "Failed"
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+    # Intel's mpirun ends with 255 at times when ranks of two hosts end at once, bare as well.
+    codes = {7, 255} if installation.implementation == "Intel" else {7}
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] in codes
 
 
 async def test_a_job_that_is_deleted_leaves_nothing(pods, installation):
