@@ -146,10 +146,13 @@ async def operator(
 
 @asynccontextmanager
 async def started(process: Operator) -> AsyncIterator[Operator]:
-    """A process that is gone afterwards, whatever happens."""
+    """A process that is gone afterwards, whatever happens; what goes wrong is told with its log."""
     await process.start()
     try:
         yield process
+    except Exception as error:
+        error.add_note(f"The operator's last words:\n{process.last_words}")
+        raise
     finally:
         await process.kill()
 

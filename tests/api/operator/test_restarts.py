@@ -19,16 +19,17 @@ from tests.support.waiting import until
 
 _COUNTS = {
     "done": 1,
-    "kept": 50,
-    "cleaned": 50,
-    "running": 300,
-    "suspended": 40,
-    "hurt": 20,
-    "lame": 20,
-    "taken": 20,
+    "kept": 20,
+    "cleaned": 20,
+    "running": 100,
+    "suspended": 20,
+    "hurt": 10,
+    "lame": 10,
+    "taken": 10,
 }
-# Copies of the one that is done: to live as many lives would take a minute and show nothing new.
-_CLONES = 499
+# Copies of the one that is done: to live as many lives would take minutes and show nothing new.
+# That a thousand that are not over cost no more is in `benchmarks/operators`.
+_CLONES = 809
 _HOME = "masses"
 
 
@@ -53,7 +54,7 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
         log = AuditLog(control_plane, client)
         await process.stop()
         before = summary(await log.writes(service_account(_HOME)))
-        assert before["create events"] > 1000  # so they would be seen
+        assert before["create events"] > 100  # so they would be seen
         copies = (f"done-{number}" for number in range(1, _CLONES + 1))
         await asyncio.gather(*(clone(crowd, "done-0", copy) for copy in copies))
 
