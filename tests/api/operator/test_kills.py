@@ -65,7 +65,7 @@ async def test_a_killed_operator_that_is_started_again_ends_in_the_same_world(
             mortal, _ = await _live(client, mirror, insider, death, story.scenes)
             return mortal.deaths
 
-    # A few more than there were, for lives differ by a status; and many more, for which nobody dies.
+    # A few more than there were, for lives differ a little; and one that nobody comes to.
     moments = (*range(1, writes + 6), writes + 15)
     async with asyncio.TaskGroup() as group:
         lives = [group.create_task(live(at)) for at in moments]
