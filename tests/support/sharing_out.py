@@ -1,7 +1,7 @@
 """How tests are shared out among processes, most of which wait most of the time.
 
-A file is never split: its tests share what is expensive to start. Neither is `tests/cluster`, for a
-machine of two cores bears one cluster with nodes.
+A file is never split: its tests share what is expensive to start. Neither are the folders whose
+tests share a cluster or a control plane: two cores bear few of them.
 """
 
 import os
@@ -10,26 +10,17 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-_WHOLE = "tests/cluster/"
+# They take longest, so several processes begin with them, one each.
+WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
 _FAST = "tests/unit/"
-# Those that take longest begin first, lest one of them is left over when all others have ended.
-# Those that keep the machine busy take turns with those that wait. One that is missing here costs
-# a little time and nothing else.
+# Then those that take longest, lest one of them is left over when all others have ended. One that
+# is missing here costs a little time and nothing else.
 LONG = (
-    "tests/api/kube/test_informer_faults.py",
-    "tests/api/kube/test_election.py",
-    "tests/api/operator/test_kills.py",
-    "tests/api/operator/test_refusals.py",
-    "tests/api/operator/test_garbage.py",
-    "tests/api/operator/test_adoption.py",
-    "tests/api/operator/test_restarts.py",
-    "tests/api/operator/test_workers.py",
     "tests/local/test_examples.py",
-    "tests/api/kube/test_client_faults.py",
+    "tests/local/test_remote_shell.py",
+    "tests/local/test_verbs.py",
+    "tests/local/test_run.py",
     "tests/local/test_stories.py",
-    "tests/api/operator/test_cleanup.py",
-    "tests/api/operator/test_leaders.py",
-    "tests/api/devcluster/",
 )
 
 
@@ -46,20 +37,21 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
 
 def unit(test: str) -> str:
     """What one process runs as a whole."""
-    return _WHOLE if test.startswith(_WHOLE) else test.partition("::")[0]
+    return next((place for place in WHOLE if test.startswith(place)), test.partition("::")[0])
 
 
 def rank(test: str, *, alone: bool) -> int:
     """What comes first: the fast tests, for a mistake should show in seconds; then the longest.
 
-    Of several processes one begins with the cluster at once: it takes as long as all others.
+    Of several processes some begin with what is run as a whole. One alone comes to that last.
     """
-    if test.startswith(_WHOLE):
-        return len(LONG) + 2 if alone else -1
     places = (_FAST, *LONG)
+    if (whole := unit(test)) in WHOLE:
+        place = WHOLE.index(whole)
+        return len(places) + len(WHOLE) - place if alone else place - len(WHOLE)
     return next((n for n, place in enumerate(places) if test.startswith(place)), len(places))
 
 
 def processes() -> int:
-    """One more than there are cores, for most tests wait. Each may have a control plane."""
-    return min((os.cpu_count() or 1) + 1, 8)
+    """Two more than there are cores, for most tests wait."""
+    return min((os.cpu_count() or 1) + 2, 8)

@@ -12,9 +12,13 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("one", "other", "together"),
     [
-        pytest.param("tests/api/a.py::x", "tests/api/a.py::y[z]", True, id="those of a file"),
-        pytest.param("tests/api/a.py::x", "tests/api/b.py::x", False, id="not those of two"),
+        pytest.param("tests/unit/a.py::x", "tests/unit/a.py::y[z]", True, id="those of a file"),
+        pytest.param("tests/unit/a.py::x", "tests/unit/b.py::x", False, id="not those of two"),
         pytest.param("tests/cluster/a.py::x", "tests/cluster/b/c.py::x", True, id="all with nodes"),
+        pytest.param("tests/api/a/b.py::x", "tests/api/c.py::x", True, id="all with an API server"),
+        pytest.param(
+            "tests/api/operator/a.py::x", "tests/api/c.py::x", False, id="but for the operator's"
+        ),
     ],
 )
 def test_what_stays_together(one, other, together):
@@ -24,13 +28,19 @@ def test_what_stays_together(one, other, together):
 @pytest.mark.parametrize(
     ("alone", "order"),
     [
-        pytest.param(True, ["unit", "long", "local", "cluster"], id="alone"),
-        pytest.param(False, ["cluster", "unit", "long", "local"], id="of several processes"),
+        pytest.param(True, ["unit", "long", "local", "api", "operator", "cluster"], id="alone"),
+        pytest.param(
+            False,
+            ["cluster", "operator", "api", "unit", "long", "local"],
+            id="of several processes",
+        ),
     ],
 )
 def test_what_comes_first(alone, order):
     files = {
-        "local": "tests/local/test_run.py::x",
+        "api": "tests/api/kube/test_http.py::x",
+        "local": "tests/local/test_pods.py::x",
+        "operator": "tests/api/operator/test_success.py::x",
         "cluster": "tests/cluster/test_pods.py::x",
         "long": f"{sharing_out.LONG[0]}::x",
         "unit": "tests/unit/test_examples.py::x",
@@ -38,6 +48,6 @@ def test_what_comes_first(alone, order):
     assert sorted(files, key=lambda name: sharing_out.rank(files[name], alone=alone)) == order
 
 
-@pytest.mark.parametrize("place", sharing_out.LONG)
-def test_what_is_said_to_be_long_is_there(place):
+@pytest.mark.parametrize("place", [*sharing_out.WHOLE, *sharing_out.LONG])
+def test_what_is_named_is_there(place):
     assert (ROOT / place).exists()
