@@ -10,9 +10,14 @@ import signal
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from tests.support import sharing_out
+
+# How long an example takes says how busy the machine is, and nothing about our code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -150,7 +150,6 @@ def examples(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
         max_examples=count,
         phases=[Phase.generate],
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)

@@ -84,7 +84,7 @@ async def test_who_is_cancelled_in_the_moment_of_his_turn_passes_it_on():
     assert diary == ["c"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.integers(1, 3),
     st.lists(

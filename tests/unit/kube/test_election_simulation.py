@@ -247,7 +247,7 @@ def stories(timing: Timing, network: Network, rates: st.SearchStrategy[float]):
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     stories(ROOMY, Network(latency=0.5, unacknowledged=5.0), st.floats(0.8, 1.25))
     | stories(TIGHT, Network(latency=0.3, unacknowledged=0.6), st.just(1.0))

@@ -144,4 +144,4 @@ class WorkQueueMachine(RuleBasedStateMachine):
 
 
 TestWorkQueue = WorkQueueMachine.TestCase
-TestWorkQueue.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestWorkQueue.settings = settings(max_examples=100, stateful_step_count=40)

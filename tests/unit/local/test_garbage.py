@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpi_operator.kube import errors
@@ -172,7 +172,6 @@ def no_orphans(found):
         assert "deletionTimestamp" not in metadata, "nobody waits for ever"
 
 
-@settings(deadline=None)
 @given(GRAPHS, st.lists(st.tuples(st.integers(0, 7), st.sampled_from(Propagation)), max_size=4))
 def test_whatever_is_deleted_leaves_no_orphans_and_nobody_waiting(graph, deletions):
     async def story():
@@ -197,7 +196,6 @@ def expected(graph, start):
         gone |= more
 
 
-@settings(deadline=None)
 @given(GRAPHS, st.sampled_from([Propagation.BACKGROUND, Propagation.FOREGROUND]))
 def test_exactly_those_go_whose_owners_all_went(graph, propagation):
     async def story():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import looptime
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpi_operator.kube import errors
@@ -123,14 +123,12 @@ def run(scenario):
         loop.close()
 
 
-@settings(deadline=None)
 @given(STEPS, WATCHERS)
 def test_every_watcher_knows_in_the_end_what_there_is(steps, watchers):
     run(live(steps, watchers, history_limit=1000))
     assert all(watcher.relists == 0 for watcher in watchers)
 
 
-@settings(deadline=None)
 @given(STEPS, WATCHERS)
 def test_a_short_memory_makes_watchers_list_again_but_not_wrong(steps, watchers):
     run(live(steps, watchers, history_limit=2))
@@ -147,7 +145,6 @@ async def versions_of(operations):
     return versions
 
 
-@settings(deadline=None)
 @given(st.lists(OPERATIONS, max_size=20))
 def test_versions_only_grow_and_each_write_has_its_own(operations):
     for before, version, after in asyncio.run(versions_of(operations)):

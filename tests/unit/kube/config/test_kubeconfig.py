@@ -17,7 +17,7 @@ SECRET = "s3cr3t-t0k3n"
 
 # One directory serves all examples, which overwrite their files; and disks have slow moments.
 files_in_every_example = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
