@@ -8,7 +8,7 @@ replaced workers, clean-up. Only who runs the pods is another one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -44,11 +44,13 @@ async def machine(
     implementation: mpi.Installation | None = None,
     oversubscribe: bool = False,
     kind: SandboxKind | None = None,
+    on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
     """A cluster on this machine. When the block ends, nothing of it runs any more.
 
     Other shells of this user reach it through the directory (`local.remote`). The kind of sandbox
-    is the best that this machine can have, unless one is asked for.
+    is the best that this machine can have, unless one is asked for; `on_plain` hears why, where
+    that is not the best there is.
     """
     bare = uncontrolled_machine(
         directory,
@@ -56,6 +58,7 @@ async def machine(
         implementation=implementation,
         oversubscribe=oversubscribe,
         kind=kind,
+        on_plain=on_plain,
     )
     async with bare as cluster, _running([_control(cluster)]):
         yield cluster
@@ -69,6 +72,7 @@ async def uncontrolled_machine(
     implementation: mpi.Installation | None = None,
     oversubscribe: bool = False,
     kind: SandboxKind | None = None,
+    on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
     """The same without the controller: pods and Jobs run, MPI jobs are only stored."""
     cluster = LocalCluster([Kind(MPI_JOBS, has_status=True, scale=_SCALE, admit=_admitted)])
@@ -79,6 +83,7 @@ async def uncontrolled_machine(
         working_directory=working_directory,
         oversubscribe=oversubscribe,
         kind=kind,
+        on_plain=on_plain,
         **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
     cluster.logs = node.log

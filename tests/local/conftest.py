@@ -8,7 +8,7 @@ import pytest
 from mpi_operator.local import runs
 from mpi_operator.local.pods.recipe import POD_VARIABLE
 from mpi_operator.local.sandbox import census
-from mpi_operator.local.sandbox.host import RUN_VARIABLE
+from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
 from tests.support.waiting import block_until

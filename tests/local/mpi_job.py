@@ -54,7 +54,12 @@ if world.rank == 0:
 
 
 async def start(
-    pods: Pods, implementation: str, workers: int, *command: str, slots: int = 1
+    pods: Pods,
+    implementation: str,
+    workers: int,
+    *command: str,
+    slots: int = 1,
+    worker: Manifest | None = None,
 ) -> None:
     """Workers first, and the launcher when they are ready."""
     hosts = (f"pi-worker-{index}.pi.default.svc" for index in range(workers))
@@ -62,7 +67,9 @@ async def start(
     await pods.configure("pi-config", hostfile="".join(lines))
     for index in range(workers):
         name = f"pi-worker-{index}"
-        await pods.create(name, "/usr/sbin/sshd", "-De", hostname=name, subdomain="pi")
+        await pods.create(
+            name, "/usr/sbin/sshd", "-De", hostname=name, subdomain="pi", container=worker or {}
+        )
     for index in range(workers):
         await pods.until_phase(f"pi-worker-{index}", "Running")
     await pods.create(

@@ -38,6 +38,7 @@ class Scripts:
             text = text.replace("/run/mpi-operator", str(self.run_directory))
             text = text.replace("/dev/termination-log", str(self.last_words))
             text = text.replace("/etc/ssh", str(self.configuration))
+            text = text.replace("setsid /bin/sh", f"setsid {' '.join(self._shell)}")
             text = text.replace("/proc/1/stat", str(self._first_process))
             (directory / name).write_text(text)
 

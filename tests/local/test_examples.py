@@ -41,10 +41,11 @@ def somebody(person: Myself, mpi: Environment) -> Iterator[Shell]:
 # --- all of them: in both kinds of sandbox, by root and by somebody who may do nothing special
 
 
-@pytest.fixture(params=["myself", "nobody"])
-def person(request, tmp_path):
-    if request.param == "myself":
-        yield Myself(tmp_path)
+@contextmanager
+def called(name: str, home: Path) -> Iterator[Myself]:
+    """Who runs an example."""
+    if name == "myself":
+        yield Myself(home)
         return
     with nobody() as made:
         yield made
@@ -84,24 +85,32 @@ ALL = [
     Example(
         "elastic/elastic.yaml",
         "OpenMPI",
-        "2 rounds are done",
-        options=("--env", "ROUNDS=2", "--env", "STEPS=5"),
+        "1 rounds are done",
+        options=("--env", "ROUNDS=1", "--env", "STEPS=5"),
     ),
 ]
 
 
+# The fourth pair, root and plain, is what the tests of each MPI run too (`test_mpi`).
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("myself", Kind.NAMESPACES), ("nobody", Kind.NAMESPACES), ("nobody", Kind.PLAIN)],
+    ids=["root, namespaces", "nobody, namespaces", "nobody, plain"],
+)
 @pytest.mark.parametrize("example", ALL, ids=str)
-def test_an_example_runs(person, kind, example):
-    mpi = person.mpi(example.implementation, *example.packages)
-    file = EXAMPLES / example.file
-    if example.is_compiled:
-        file = compiled(mpi, person.home / "program") / file.name
-    with somebody(person, mpi) as shell:
-        code, out, err = shell.run("run", str(file), "--sandbox", kind.value, *example.options)
+def test_an_example_runs(tmp_path, name, kind, example):
+    with called(name, tmp_path) as person:
+        mpi = person.mpi(example.implementation, *example.packages)
+        file = EXAMPLES / example.file
+        if example.is_compiled:
+            file = compiled(mpi, person.home / "program") / file.name
+        with somebody(person, mpi) as shell:
+            code, out, err = shell.run("run", str(file), "--sandbox", kind.value, *example.options)
+        left = [entry.name for entry in shell.runs.iterdir()]
     assert code == 0, out + err
     assert example.result in out, out
     assert all(host_of(f"{example.job}-worker-{index}", kind) in out for index in range(2)), out
-    assert [entry.name for entry in shell.runs.iterdir()] == [".lock"]
+    assert left == [".lock"]
 
 
 def host_of(worker: str, kind: Kind) -> str:

@@ -4,6 +4,9 @@ import os
 
 import pytest
 
+from mpi_operator.local import mpi
+from tests.local import mpi_job
+from tests.local.environments import PACKAGES, environment
 from tests.local.machine import machine
 from tests.support.waiting import until
 
@@ -11,11 +14,14 @@ ONE = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
 SHOW = "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES"
 
 
+# Its user may use two of the machine's GPUs.
+USER = {**os.environ, "CUDA_VISIBLE_DEVICES": "3,5"}
+
+
 @pytest.fixture
 async def pods(run, tmp_path, kind):
-    """A machine with two GPUs that its user may use, each given to a worker."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "3,5"}
-    async with machine(run.directory, tmp_path, kind=kind, environment=environment) as ready:
+    """A machine with two GPUs, each given to a worker."""
+    async with machine(run.directory, tmp_path, kind=kind, environment=USER) as ready:
         for name in ("w-0", "w-1"):
             await ready.create(name, "/usr/sbin/sshd", "-De", container=ONE)
             await ready.until_phase(name, "Running")
@@ -43,3 +49,33 @@ async def test_one_too_many_waits_and_says_for_what(pods):
     await pods.delete("w-1", grace_seconds=0)
     await pods.end_of("late")
     assert await pods.output("late") == ["5 5"]
+
+
+SEEN = """
+import os
+from mpi4py import MPI
+
+seen = MPI.COMM_WORLD.gather(os.environ["CUDA_VISIBLE_DEVICES"])
+if seen:
+    print(*seen)
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("implementation", "worker", "seen"),
+    [
+        *(pytest.param(each, ONE, "3 5", id=f"{each}: those of its worker") for each in PACKAGES),
+        pytest.param("MPICH", {}, "3,5 3,5", id="those of the user, where nobody asks for any"),
+    ],
+)
+async def test_what_the_ranks_of_an_mpi_see(run, tmp_path, implementation, worker, seen):
+    (tmp_path / "seen.py").write_text(SEEN)
+    tools = mpi.Installation(implementation, environment(implementation).mpirun).tools
+    options = {"environment": USER, "tools": lambda pod: tools}
+    async with machine(run.directory, tmp_path, **options) as pods:
+        command = ("mpirun", "-n", "2", "python", "seen.py")
+        await mpi_job.start(pods, implementation, 2, *command, worker=worker)
+        status = await pods.end_of("pi-launcher-x")
+        assert status["phase"] == "Succeeded", mpi_job.why(status)
+        assert await pods.output("pi-launcher-x") == [seen]

@@ -1,14 +1,18 @@
 """Real MPI jobs: each rank runs where the hostfile says, and they reach each other."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from mpi_operator.local import mpi
+from mpi_operator.local.sandbox import census
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local import mpi_job
 from tests.local.environments import PACKAGES, environment
 from tests.local.machine import machine
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # the first time, wheels are fetched: 330 MB for Intel's
 
@@ -27,10 +31,8 @@ async def pods(run, tmp_path, kind, installation):
         yield ready
 
 
-@pytest.mark.parametrize(
-    ("workers", "slots"), [(2, 1), (2, 2)], ids=["a rank each", "two ranks each"]
-)
-async def test_ranks_run_where_the_hostfile_says(pods, installation, workers, slots):
+async def test_ranks_run_where_the_hostfile_says(pods, installation):
+    workers, slots = 2, 2
     count = workers * slots
     command = ("mpirun", "-n", str(count), "python", "ranks.py")
     await mpi_job.start(pods, installation.implementation, workers, *command, slots=slots)
@@ -54,25 +56,31 @@ async def test_a_rank_that_fails_fails_the_job(pods, installation):
 
 
 async def test_a_job_that_is_deleted_leaves_nothing(pods, installation):
-    before = segments()
     script = "from mpi4py import MPI; print('up', flush=True); import time; time.sleep(600)"
     command = ("mpirun", "-n", "2", "python", "-c", script)
     await mpi_job.start(pods, installation.implementation, 2, *command)
-    follow = pods.node.log("pi-launcher-x", "default", follow=True)
-    async for line in follow:
-        if line.strip().endswith(b"up"):
-            break
-    await follow.aclose()
+    await pods.until_phase("pi-launcher-x", "Running")
+
+    async def is_up() -> bool:
+        return "".join(await pods.output("pi-launcher-x")).count("up") == 2
+
+    await until(is_up, 30)
     for name in ("pi-launcher-x", "pi-worker-0", "pi-worker-1"):
         await pods.delete(name, grace_seconds=0)
         await pods.until_gone(name)
-    assert segments() <= before
+    await until(lambda: abandoned_segments() == set())
 
 
-def segments() -> set[str]:
-    """What Open MPI has in the memory that all of this machine share."""
-    memory = Path("/dev/shm")
-    return {entry.name for entry in memory.glob("*segment*")}
+def abandoned_segments() -> set[str]:
+    """What Open MPI has left in the memory that all of this machine share, and nobody uses."""
+    there = {str(entry) for entry in Path("/dev/shm").rglob("*segment*")}
+    return there - {path for path in there if any(path in maps for maps in all_maps())}
+
+
+def all_maps() -> Iterator[str]:
+    for pid in census.parents():
+        with suppress(OSError):
+            yield Path(f"/proc/{pid}/maps").read_text()
 
 
 async def test_without_a_network_the_sandboxes_are_plain(run, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from mpi_operator.build.scripts import GAVE_UP, REMOTE_SHELL, WORKER
+from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WENT_ON, WORKER
 from tests.local.scripts import SHELLS, Scripts, missing
 from tests.support.sshd import SSHD, Sshd
 from tests.support.waiting import block_until
@@ -53,7 +53,7 @@ def remote(scripts, sshd):
 
     yield start
     for process in started:
-        process.kill()
+        process.terminate()
         process.communicate()
 
 
@@ -171,14 +171,62 @@ def test_what_has_begun_is_never_begun_again(remote, sshd, scripts, ending):
     assert begun.read_text() == "once\n"
 
 
-def test_who_ends_it_ends_ssh(remote, sshd):
+BREAKS_OFF = "kill -9 $PPID"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [pytest.param(BREAKS_OFF, id="with its sshd"), pytest.param("kill -9 $$", id="by a signal")],
+)
+def test_a_session_that_breaks_off_is_left_word_of(remote, sshd, scripts, ending):
+    sshd.start()
+    remote(ending).communicate(timeout=30)
+    [word] = scripts.last_words.read_text().splitlines()
+    assert word.startswith(f"{LOST}pi-worker-1 after ")
+    assert word.endswith("s: the connection was closed")
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param("true", id="well"),
+        pytest.param("exit 1", id="with an error"),
+        pytest.param("exit 255", id="with that of ssh"),
+    ],
+)
+def test_whatever_a_command_ends_with_no_word_is_left(remote, sshd, scripts, ending):
+    sshd.start()
+    remote(ending).communicate(timeout=30)
+    assert scripts.last_words.read_text() == ""
+
+
+def test_who_begins_something_after_a_loss_leaves_word_of_that_once(remote, sshd, scripts):
+    sshd.start()
+    remote(BREAKS_OFF).communicate(timeout=30)
+    for _ in range(2):
+        remote("true", host="pi-worker-0.pi.lab.svc").communicate(timeout=30)
+    lost, *others = scripts.last_words.read_text().splitlines()
+    assert lost.startswith(LOST)
+    assert others == [f"{WENT_ON}pi-worker-0"]
+
+
+def test_who_ends_it_ends_ssh(remote, sshd, scripts):
     sshd.start()
     process = remote("echo $$; exec sleep 600")
     process.stdout.readline()
     [child] = children(process.pid)
+    [ssh] = children(child)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 143
-    assert not os.path.exists(f"/proc/{child}")
+    assert scripts.last_words.read_text() == ""
+    assert not os.path.exists(f"/proc/{ssh}")
+
+
+def test_what_was_killed_is_not_tried_by_what_is_left(remote, scripts, sshd):
+    process = remote("echo here")
+    block_until(lambda: has_tried(scripts))
+    process.kill()
+    assert process.communicate(timeout=30)[0] == ""
 
 
 def children(pid):
@@ -254,9 +302,33 @@ def test_a_worker_that_cannot_keep_its_environment_starts_all_the_same(scripts):
     assert "ranks will lack the variables" in err
 
 
-def test_a_port_of_its_own_is_that_of_its_number(remote, sshd, scripts):
+@pytest.fixture
+def own_port(sshd):
+    """A first port with which the worker of the tests has that of the sshd."""
+    sshd.port = next(filter(_is_free, range(20001, 30000)))
+    return {"MPI_OPERATOR_FIRST_SSH_PORT": str(sshd.port - 1)}
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="where ssh_config says something else"),
+        pytest.param(["-p", "22"], id="where the user says something else"),
+        pytest.param(["-oPort=22"], id="in whatever way"),
+    ],
+)
+def test_on_the_network_of_nodes_a_worker_is_found_at_its_port(remote, sshd, own_port, options):
     sshd.start()
-    sshd.client.write_text(sshd.client.read_text().replace(f"Port {sshd.port}", ""))
+    process = remote("echo here", env=own_port | GIVES_UP_SOON, options=options)
+    assert process.communicate(timeout=30) == ("here\n", "")
+
+
+def test_the_ports_of_workers_begin_again_at_the_end_of_their_range(remote):
     env = {"MPI_OPERATOR_FIRST_SSH_PORT": "29999", **GIVES_UP_SOON}
     _, err = remote("true", env=env).communicate(timeout=30)
     assert "port 20000: Connection refused" in err
@@ -265,11 +337,9 @@ def test_a_port_of_its_own_is_that_of_its_number(remote, sshd, scripts):
 @pytest.mark.parametrize(
     "flag", ["--control-port {}:4711", "--upstream-host {} --upstream-port 4711"]
 )
-def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, flag):
+def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, own_port, flag):
     # Only the address from which sshd was called is sure to lead back: node names may be unknown.
     sshd.start()
-    env = {"MPI_OPERATOR_FIRST_SSH_PORT": "20000"}
-    own_port = ["-p", str(sshd.port)]
     words = flag.format(socket.gethostname())
-    out, _ = remote("echo", words, env=env, options=own_port).communicate(timeout=30)
+    out, _ = remote("echo", words, env=own_port).communicate(timeout=30)
     assert out == flag.format("127.0.0.1") + "\n"

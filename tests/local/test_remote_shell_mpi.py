@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from mpi_operator.build.implementations import IMPLEMENTATIONS
-from mpi_operator.build.scripts import GAVE_UP, REMOTE_SHELL, WORKER
+from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WORKER
 from tests.local.environments import PACKAGES, environment
 from tests.local.scripts import Scripts
 from tests.support.sshd import SSHD, Sshd
@@ -92,6 +92,22 @@ def test_mpirun_waits_for_workers_and_ranks_have_their_environment(job):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert out.splitlines() == ["rank sees the worker's own"] * 2
+
+
+# The others end with an error, which says enough.
+@pytest.mark.parametrize("job", ["OpenMPI"], indirect=True)
+def test_a_worker_that_breaks_off_is_left_word_of_where_mpirun_ends_well(job):
+    job.keep_environment()
+    job.sshd.start()
+    process = job.mpirun("echo started; sleep 600")
+    for _ in HOSTS:
+        process.stdout.readline()
+    job.sshd.break_off_one_session()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    block_until(lambda: bool(job.scripts.last_words.read_text()))
+    [word] = job.scripts.last_words.read_text().splitlines()
+    assert word.startswith(f"{LOST}pi-worker-")
 
 
 def test_mpirun_ends_when_the_remote_shell_gives_up(job):

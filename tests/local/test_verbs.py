@@ -19,7 +19,8 @@ from tests.local.environments import environment
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
-VERBS = ["list", "get", "describe", "logs", "scale", "suspend", "resume", "delete"]
+ABOUT_A_JOB = ["get", "describe", "logs", "scale", "suspend", "resume", "delete"]
+VERBS = ["list", *ABOUT_A_JOB, "image"]
 HEAVY = (
     "aiohttp",
     "cryptography",
@@ -131,7 +132,7 @@ def test_a_worker_that_is_not_there_is_told(reader):
     assert (code, err) == (1, "mpijob: pi has 2 workers, numbered 0 to 1\n")
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "list"])
+@pytest.mark.parametrize("verb", ABOUT_A_JOB)
 def test_a_name_that_nobody_has_is_told_with_what_there_is(reader, verb):
     options = ("--workers", "1") if verb == "scale" else ()
     code, out, err = reader.run(verb, "po", *options)
@@ -143,18 +144,6 @@ def test_a_size_that_cannot_be_is_refused(reader):
     code, _, err = reader.run("scale", "pi", "--workers", "0")
     assert code == 1
     assert "[Worker].replicas: must be at least 1" in err
-
-
-def test_a_verb_that_is_none_is_told_with_the_one_that_may_be_meant(shell):
-    code, _, err = shell.run("lst")
-    assert (code, err.splitlines()[-1]) == (2, "Error: No such command 'lst'. Did you mean 'list'?")
-
-
-@pytest.mark.parametrize("verb", ["run", *VERBS])
-def test_help_has_an_example(shell, verb):
-    code, out, _ = shell.run(verb, "--help")
-    assert code == 0
-    assert f"mpijob {verb}" in out
 
 
 def test_no_job_at_all_is_no_error(shell):

@@ -6,7 +6,6 @@ line and local cluster use the same door and therefore agree.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -80,6 +79,8 @@ def _about(unknown: Unknown) -> str:
     *parents, name = unknown.path.keys
     if parents == ["spec"] and name in _RUN_POLICY:
         return "is ignored here; it belongs into spec.runPolicy"
+    from difflib import get_close_matches  # noqa: PLC0415 — 4 ms that few jobs need
+
     similar = get_close_matches(str(name), unknown.known, n=1)
     hint = f"; did you mean {similar[0]}?" if similar else ""
     return f"is unknown and ignored{hint}"

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -31,6 +30,8 @@ class Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from difflib import get_close_matches  # noqa: PLC0415 — `run` does not pay for it
+
             similar = get_close_matches(args[0], self.list_commands(ctx), n=1)
             hint = f" Did you mean {similar[0]!r}?" if similar else ""
             raise click.UsageError(f"{error.message}{hint}", ctx) from None

@@ -24,6 +24,10 @@ from .voice import Verdict, Voice
 
 _LAST_LINES_SECONDS = 2.0
 _NAMESPACE = "default"
+_PLAIN = (
+    "pods are plain processes here, for namespaces cannot be used: {why}; paths of volumes are "
+    "translated, and all pods have this machine's host name"
+)
 
 
 class Wishes(NamedTuple):
@@ -108,6 +112,7 @@ async def _run(task: Task, run: Path, voice: Voice) -> records.End:
             implementation=task.installation,
             oversubscribe=task.wishes.oversubscribe,
             kind=task.wishes.sandbox,
+            on_plain=lambda why: voice.say(_PLAIN.format(why=why)),
         ) as cluster:
             voice.say(
                 f"{name}: {task.job.spec.worker_count} workers with {task.installation.mpirun} "

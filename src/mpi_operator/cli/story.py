@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mpi_operator.api import conditions, labels
 from mpi_operator.api.reading import salvaged_job
-from mpi_operator.api.types import MPIJob
+from mpi_operator.api.types import CleanPodPolicy, MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, EventType
@@ -50,6 +50,8 @@ class Line(NamedTuple):
 
 # Pods come and go for as long as a job is scaled; so many that are gone are remembered.
 _MOST_GONE = 100
+# Who follows a log looks at it more often than that.
+_LOOK_SECONDS = 0.1
 
 Happening: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
 
@@ -93,6 +95,7 @@ class Story:
         self._gone: deque[str] = deque()
         self._starts: dict[str, int] = {}  # how often the container of a pod was started
         self._reading: dict[str, asyncio.Task[None]] = {}
+        self._keeps_workers = False
 
     def begin(self, group: asyncio.TaskGroup) -> None:
         self._group = group
@@ -118,11 +121,20 @@ class Story:
 
     async def rest(self, seconds: float) -> AsyncIterator[Happening]:
         """What is still to be said when the job has ended: the last lines of its pods."""
-        reading = tuple(self._reading.values())
-        if reading:
-            await asyncio.wait(reading, timeout=seconds)
+        ending = [task for uid, task in self._reading.items() if not self._stays(uid)]
+        if ending:
+            await asyncio.wait(ending, timeout=seconds)
+        if len(ending) < len(self._reading):
+            await asyncio.sleep(_LOOK_SECONDS)  # for what the others have printed by now
         while not self._queue.empty():
             yield self._queue.get_nowait()
+
+    def _stays(self, uid: str) -> bool:
+        """Whether a pod goes on when the job has ended: then its log never does."""
+        pod = self._known.get(uid) or {}
+        if self._keeps_workers and _role(pod) == labels.Role.WORKER:
+            return (pod.get("status") or {}).get("phase") == "Running"
+        return False
 
     def _start(self, part: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._group.create_task(part)
@@ -140,7 +152,10 @@ class Story:
                 async for event in events:
                     if event.type in (EventType.ADDED, EventType.MODIFIED):
                         self._remember(event.object)
-                        self._queue.put_nowait(JobChanged(salvaged_job(event.object)))
+                        job = salvaged_job(event.object)
+                        policy = job.spec.run_policy.clean_pod_policy
+                        self._keeps_workers = policy is CleanPodPolicy.NONE
+                        self._queue.put_nowait(JobChanged(job))
                     elif event.type is EventType.DELETED:
                         self._queue.put_nowait(JobDeleted(self._name))
         except errors.KubeError:  # the run that it belongs to is over
@@ -169,7 +184,7 @@ class Story:
 
     def _pod(self, pod: Manifest, *, is_gone: bool) -> None:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        role = pod["metadata"].get("labels", {}).get(labels.JOB_ROLE, "")
+        role = _role(pod)
         phase = "Gone" if is_gone else pod.get("status", {}).get("phase", "Pending")
         self._queue.put_nowait(PodChanged(name, role, phase, detail_of(pod)))
         starts = starts_of(pod)
@@ -189,6 +204,11 @@ class Story:
                     self._queue.put_nowait(Line(pod, role, line))
         except errors.KubeError:
             return  # the pod is gone, and with it what it would have said
+
+
+def _role(pod: Manifest) -> str:
+    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.JOB_ROLE, "")
+    return role
 
 
 def has_ended(job: MPIJob) -> bool:

@@ -5,7 +5,6 @@ the path does not fit, the directory gets a shorter one for as long as the addre
 """
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +40,8 @@ def _by_descriptor(directory: Path) -> Iterator[Path]:
 def _by_link(directory: Path) -> Iterator[Path]:
     # A directory of our own, which nobody else can enter: a link in /tmp itself could be replaced.
     # Not TMPDIR, which may be long too.
+    import tempfile  # noqa: PLC0415 — every start would pay for it
+
     with tempfile.TemporaryDirectory(prefix="mpi-", dir="/tmp") as place:
         link = Path(place) / "d"
         link.symlink_to(directory, target_is_directory=True)

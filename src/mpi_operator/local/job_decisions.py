@@ -10,10 +10,10 @@ Whoever looks at any of these steps knows the next one.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 
+import msgspec
 from msgspec.structs import replace
 
 from .job_objects import (
@@ -36,8 +36,7 @@ _DEADLINE_EXCEEDED = ("DeadlineExceeded", "Job was active longer than specified 
 _COMPLETED = ("CompletionsReached", "Reached expected number of succeeded pods")
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """How long a Job waits before its next try: doubling with each failure, up to a longest."""
 
     first: timedelta = timedelta(seconds=10)
@@ -51,8 +50,7 @@ class Pace:
 KUBERNETES_PACE = Pace()
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What to do, in this order: create, write the status, delete, release, expire."""
 
     status: JobStatus
@@ -80,8 +78,7 @@ def decide(job: Job, pods: Sequence[JobPod], now: datetime, pace: Pace) -> Decis
     return _suspended(job, seen, now) if job.spec.suspend else _going_on(job, seen, now, pace)
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """The pods of a Job, sorted."""
 
     pods: tuple[JobPod, ...]
@@ -104,8 +101,7 @@ def _seen(job: Job, pods: Sequence[JobPod]) -> _Seen:
     )
 
 
-@dataclass(frozen=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """How a Job is about to end: what it says first, and what at last."""
 
     target: str

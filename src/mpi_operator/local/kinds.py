@@ -5,9 +5,9 @@ with the rules of that kind in `admit`: this package knows pods, not what they a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
+
+import msgspec
 
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
@@ -36,8 +36,7 @@ def as_given(manifest: Manifest) -> Manifest:
     return manifest
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Where an object keeps its size, in the notation of a CustomResourceDefinition."""
 
     replicas: str
@@ -45,8 +44,7 @@ class Scale:
     selector: str = ""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A kind of object and how it behaves."""
 
     resource: Resource
@@ -56,7 +54,7 @@ class Kind:
     is_graceful: bool = False  # something runs for it that needs time to end
     selectable: tuple[str, ...] = ()  # fields to select by, besides its name and namespace
 
-    @cached_property
+    @property
     def fields(self) -> frozenset[str]:
         return frozenset((*_NAMING, *self.selectable))
 

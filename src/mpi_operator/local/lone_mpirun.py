@@ -47,6 +47,8 @@ def parted(words: list[str]) -> tuple[dict[str, str], list[str]]:
         count = 1 if has_value else 1 + _WORDS.get(name, 0)
         option, rest = rest[:count], rest[count:]
         kind = "hostfile" if name in _HOSTFILE else "host" if name in _HOST else ""
+        if option[0].lstrip("-") == "x" and option[-1].partition("=")[0] in HOSTFILE_VARIABLES:
+            continue  # passed on to ranks by horovodrun, and about to be gone
         if not kind:
             kept += option
         elif has_value or len(option) > 1:

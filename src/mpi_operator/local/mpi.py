@@ -10,16 +10,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from .pods.outfit import Tools
 
 _VERSION_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Implementation:
+class Implementation(msgspec.Struct, frozen=True):
     """How an MPI is recognised, and how one gets it."""
 
     extra: str
@@ -48,8 +48,7 @@ class NotInstalled(Exception):
     """An MPI that a job wants is not on this machine; the sentence says how to get it."""
 
 
-@dataclass(frozen=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True):
     """An MPI of this machine."""
 
     implementation: str

@@ -63,7 +63,9 @@ class Node:
         machine: Machine | None = None,
         oversubscribe: bool = False,
         cluster_domain: str = "",
+        on_plain: Callable[[str], None] = lambda why: None,
     ) -> None:
+        # `on_plain` hears why there are no namespaces, where somebody would expect them.
         self.name = name or socket.gethostname()
         self.sandboxes: Sandboxes | None = None
         self.why_plain = ""
@@ -73,6 +75,7 @@ class Node:
         self._environment = machine_environment(environment)
         self._tools = tools
         self._kind = kind
+        self._on_plain = on_plain
         self._ledger = Ledger(machine or this_machine(environment), oversubscribe)
         self._hosts = Hosts(directory / "hosts", cluster_domain)
         home = Path(self._environment.get("HOME") or "/")
@@ -99,6 +102,8 @@ class Node:
         log.info(
             "pods run on this machine", extra={"sandbox": host.kind.value, "why": host.why_plain}
         )
+        if host.why_plain and self._kind is None:
+            self._on_plain(host.why_plain)
         self._started.set()
         try:
             async with asyncio.TaskGroup() as group:

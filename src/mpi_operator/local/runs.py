@@ -24,7 +24,7 @@ from pathlib import Path
 from . import records
 from .pods import mountpoints, shared_memory
 from .sandbox import census
-from .sandbox.host import RUN_VARIABLE
+from .sandbox.marks import RUN_VARIABLE
 
 _LOCK = "lock"
 _KILL_SECONDS = 10.0

@@ -6,7 +6,6 @@ ask of it is taken out once, when it is stored.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,8 +26,7 @@ class Owner(NamedTuple):
     is_blocking: bool  # the owner, deleted in the foreground, waits for this object
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """An object at one version."""
 
     key: Key

@@ -15,12 +15,14 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from .address import address
 from .sandbox.protocol import Command, Process, SandboxError, StartError
+from .small_files import write_file
 
 SOCKET = "agent.sock"
 AGENT = "mpi-operator-agent"
@@ -37,8 +39,7 @@ class Unreachable(Exception):
 Stdio: TypeAlias = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What an agent asks for: a shell command on a host, or a rank with all it needs."""
 
     stdio: Stdio
@@ -246,9 +247,13 @@ def _listen(directory: Path) -> socket.socket:
 
 
 def write_programs(directory: Path, contents: Mapping[str, str]) -> None:
-    """Write small programs into a directory."""
+    """Write small programs into a directory. Those with several names are written once."""
     directory.mkdir(parents=True, exist_ok=True)
+    written: dict[str, Path] = {}
     for name, text in contents.items():
         file = directory / name
-        file.write_text(text)
-        file.chmod(0o755)
+        if text in written:
+            file.hardlink_to(written[text])
+        else:
+            write_file(file, text.encode(), 0o755)
+            written[text] = file

@@ -11,13 +11,16 @@ links into a directory that is itself behind a link, so that a change of many ke
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
 
 from .pods.configuration import Lookup, Missing, keys_of
 from .pods.fields import field, resource
+from .small_files import write_file
 
 _DATA = "..data"
 _DEFAULT_MODE = 0o644
@@ -27,16 +30,14 @@ class VolumeError(Exception):
     """A volume that cannot be had on this machine, whatever happens."""
 
 
-@dataclass(frozen=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """A file of a volume."""
 
     content: bytes
     mode: int
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """What volumes are made from."""
 
     pod: Manifest
@@ -44,8 +45,7 @@ class Sources:
     machine: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Volume:
+class Volume(msgspec.Struct, frozen=True):
     """A volume that is ready to be mounted."""
 
     path: Path
@@ -193,9 +193,10 @@ def write(place: Path, wanted: Mapping[str, File]) -> bool:
     if current is not None and _stored(place / current) == wanted:
         return False
     fresh = f"..{int(current[2:]) + 1 if current else 1}"
+    for directory in {(place / fresh / path).parent for path in wanted} | {place / fresh}:
+        directory.mkdir(parents=True, exist_ok=True)
     for path, file in wanted.items():
-        _write_file(place / fresh / path, file)
-    (place / fresh).mkdir(exist_ok=True)
+        write_file(place / fresh / path, file.content, file.mode)
     _point(place / _DATA, fresh)
     _link_names(place, {PurePosixPath(path).parts[0] for path in wanted})
     if current:
@@ -218,12 +219,6 @@ def _stored(directory: Path) -> dict[str, File]:
     }
 
 
-def _write_file(path: Path, file: File) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.content)
-    path.chmod(file.mode)
-
-
 def _link_names(place: Path, names: set[str]) -> None:
     for name in names:
         _point(place / name, f"{_DATA}/{name}")
@@ -234,6 +229,9 @@ def _link_names(place: Path, names: set[str]) -> None:
 
 def _point(link: Path, target: str) -> None:
     """Make a link, or make it point elsewhere, without a moment at which it is missing."""
+    with suppress(FileExistsError):
+        link.symlink_to(target)
+        return
     partial = link.with_name(f"..new-{link.name}")
     partial.unlink(missing_ok=True)
     partial.symlink_to(target)

@@ -92,6 +92,18 @@ SSHD_CONFIG = "Port 2222\nStrictModes no\nHostKey /root/.ssh/id_rsa\n"
             id="a host key for everybody",
         ),
         pytest.param(
+            "host key",
+            "advice",
+            usable({"etc/ssh/sshd_config": "HostKey /opt/key\n", "opt/key": "secret"}),
+            id="a host key for everybody, elsewhere",
+        ),
+        pytest.param(
+            "host key",
+            "advice",
+            usable({"etc/ssh/sshd_config": "HostKey /mounted/key\n"}),
+            id="a host key that somebody has to bring",
+        ),
+        pytest.param(
             "user", "advice", usable({"etc/passwd": "root:x:0:0::/root:/bin/sh\n"}), id="only root"
         ),
         pytest.param(
@@ -106,6 +118,18 @@ def test_what_an_image_lacks_is_told_with_a_remedy(rule, state, tree):
     found = finding(rule, tree)
     assert found.state == state
     assert found.remedy
+
+
+def test_an_entry_point_may_make_the_host_key():
+    tree = usable({"etc/ssh/sshd_config": "Port 2222"})
+    settings = {"Entrypoint": ["/entrypoint.sh"]}
+    archive = docker_archive(layer(tree), settings=settings)
+    [found] = [
+        each
+        for each in findings(image_files.of_archive(io.BytesIO(archive)))
+        if each.rule == "host key"
+    ]
+    assert found.state is State.ADVICE
 
 
 def test_a_program_that_asks_for_capabilities_is_told():

@@ -114,7 +114,8 @@ def test_a_life_ends_as_it_should(job):
 def test_dying_at_any_write_makes_no_difference(job, moment):
     expected, requests = run(untouched(job))
     assert requests > 30
-    for number in range(1, requests + 1):
+    # Before a request is after the one before it: of both moments, every other one is all of them.
+    for number in range(1, requests + 1, 2):
         assert run(killed(job, moment, number)) == expected, f"died at request {number}"
 
 

@@ -248,16 +248,17 @@ class Name:
     """A key that can be asked whether anybody still holds it."""
 
 
-async def test_nothing_remains_of_a_hundred_thousand_keys():
+async def test_nothing_remains_of_many_keys():
+    many = 20_000
     queue = WorkQueue[Name]("test", base_delay=1, max_delay=10, random=lambda: 0.0)
     alive = weakref.WeakSet[Name]()
-    for _ in range(100_000):
+    for _ in range(many):
         key = Name()
         alive.add(key)
         queue.add(key)
         queue.retry(key)
         queue.add_after(key, 5)
-    for _ in range(200_000):  # each at once, and each once more after its shortest delay
+    for _ in range(2 * many):  # each at once, and each once more after its shortest delay
         key = await queue.get()
         queue.forget(key)
         queue.done(key)

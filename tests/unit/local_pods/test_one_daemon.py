@@ -32,6 +32,12 @@ def test_ranks_fill_hosts_in_order():
             "--allow-run-as-root -bind-to none -mca pml ob1 -x A=1 a -n 1",
             id="among others, as horovodrun writes it",
         ),
+        pytest.param(
+            "-x PRTE_MCA_prte_default_hostfile -x A a",
+            {},
+            "-x A a",
+            id="what is not to be passed on",
+        ),
         pytest.param("-n 2 a --hostfile h", {}, "-n 2 a --hostfile h", id="those of the program"),
         pytest.param("--hostfile", {}, "", id="nothing that makes sense"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from mpi_operator.local import runs
 from mpi_operator.local.pods.mountpoints import MountPoints
-from mpi_operator.local.sandbox.host import RUN_VARIABLE
+from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from tests.support.waiting import block_until
 
 OWNER = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.local.pods.outfit import Tools, gpu_environment, outfitted
+from mpi_operator.local.pods.outfit import Tools, outfitted
 from mpi_operator.local.pods.sshd import is_sshd, without_sshd
 
 
@@ -47,8 +47,7 @@ def test_what_a_container_declares_wins_but_for_what_it_could_not_work_without()
     assert env["HYDRA_LAUNCHER"] == "ssh"
 
 
-def test_gpus_are_named_for_cuda_and_for_containers():
-    assert gpu_environment(["0", "2"]) == {
-        "CUDA_VISIBLE_DEVICES": "0,2",
-        "NVIDIA_VISIBLE_DEVICES": "0,2",
-    }
+def test_ranks_meet_on_loopback_unless_their_container_says_where():
+    assert outfitted({"FI_TCP_IFACE": "eth0"}, {}, Tools(), {})["FI_TCP_IFACE"] == "lo"
+    own = {"FI_TCP_IFACE": "eth0"}
+    assert outfitted({}, own, Tools(), {})["FI_TCP_IFACE"] == "eth0"

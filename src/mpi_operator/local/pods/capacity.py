@@ -1,14 +1,15 @@
 """What this machine has, and who has taken how much of it."""
 
 import os
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
+from functools import cache, partial
+
+import msgspec
 
 from mpi_operator.kube.resources import Key, Manifest
 
+from . import gpus
 from .fields import amount
 
 GPU = "nvidia.com/gpu"
@@ -17,17 +18,19 @@ _UNCOUNTED = ("ephemeral-storage",)
 _WORDS = {"cpu": "CPUs", "memory": "memory", GPU: "GPUs"}
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """The resources of a machine."""
 
     cpu: Fraction
     memory: Fraction
-    gpus: tuple[str, ...] = ()
+    gpus: Callable[[], tuple[str, ...]] = tuple
+    """Those there are; a function, for to find out takes time and few jobs need any."""
 
-    @property
-    def resources(self) -> dict[str, Fraction]:
-        return {"cpu": self.cpu, "memory": self.memory, GPU: Fraction(len(self.gpus))}
+    def amount(self, resource: str) -> Fraction:
+        """How much of a resource there is."""
+        if resource == GPU:
+            return Fraction(len(self.gpus()))
+        return {"cpu": self.cpu, "memory": self.memory}.get(resource, Fraction(0))
 
     @property
     def texts(self) -> dict[str, str]:
@@ -40,16 +43,7 @@ def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
     usable = getattr(os, "sched_getaffinity", None)
     cpus = len(usable(0)) if usable else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(Fraction(cpus), Fraction(memory), visible_gpus(environment))
-
-
-def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> tuple[str, ...]:
-    """The GPUs that a program of ours would see."""
-    given = environment.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return tuple(name.strip() for name in given.split(",") if name.strip() not in ("", "-1"))
-    found = (re.fullmatch(r"nvidia(\d+)", entry.name) for entry in devices.glob("nvidia[0-9]*"))
-    return tuple(str(number) for number in sorted(int(match[1]) for match in found if match))
+    return Machine(Fraction(cpus), Fraction(memory), cache(partial(gpus.visible, environment)))
 
 
 def requested(pod: Manifest) -> dict[str, Fraction]:
@@ -75,42 +69,43 @@ def _of_container(container: Manifest) -> dict[str, Fraction]:
     return {name: amount(size) for name, size in asked.items()}
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """What one pod has been given."""
 
     amounts: Mapping[str, Fraction]
     gpus: tuple[str, ...] = ()
 
 
-@dataclass
-class Ledger:
+class Ledger(msgspec.Struct):
     """Who has what. With `oversubscribe`, CPUs and memory are not counted; GPUs always are."""
 
     machine: Machine
     oversubscribe: bool = False
-    _shares: dict[Key, Share] = field(default_factory=dict)
+    _shares: dict[Key, Share] = msgspec.field(default_factory=dict)
 
     def take(self, key: Key, wanted: Mapping[str, Fraction]) -> Share | str:
         """A share for a pod, or a sentence that says why not."""
         if complaints := list(self._complaints(wanted)):
             return f"0/1 nodes are available: {', '.join(complaints)}"
-        taken = {gpu for share in self._shares.values() for gpu in share.gpus}
-        free = [gpu for gpu in self.machine.gpus if gpu not in taken]
-        share = Share(wanted, tuple(free[: int(wanted.get(GPU, 0))]))
+        share = Share(wanted, self._free_gpus(int(wanted.get(GPU, 0))))
         self._shares[key] = share
         return share
+
+    def _free_gpus(self, count: int) -> tuple[str, ...]:
+        if not count:
+            return ()
+        taken = {gpu for share in self._shares.values() for gpu in share.gpus}
+        return tuple(gpu for gpu in self.machine.gpus() if gpu not in taken)[:count]
 
     def give_back(self, key: Key) -> None:
         self._shares.pop(key, None)
 
     def _complaints(self, wanted: Mapping[str, Fraction]) -> Iterable[str]:
-        there = self.machine.resources
         for name, size in wanted.items():
             if self.oversubscribe and name in ("cpu", "memory"):
                 continue
             taken = sum(share.amounts.get(name, Fraction(0)) for share in self._shares.values())
-            has = there.get(name, Fraction(0))
+            has = self.machine.amount(name)
             if size + taken > has:
                 yield _complaint(name, size, Fraction(taken), has)
 

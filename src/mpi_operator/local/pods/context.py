@@ -1,9 +1,10 @@
 """What a pod's containers have in common: the machine they are on, and the pod they are of."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 from mpi_operator.kube.resources import Key, Manifest
 from mpi_operator.local.sandbox.protocol import Kind, Process, Sandboxes
@@ -22,8 +23,7 @@ Reach: TypeAlias = Callable[[Key, Request], Awaitable[Process]]
 _GRACE_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """What a machine has for all its pods."""
 
     directory: Path
@@ -44,19 +44,18 @@ class Place:
         return self.sandboxes.kind is Kind.PLAIN
 
 
-@dataclass(frozen=True)
-class PodContext:
+class PodContext(msgspec.Struct, frozen=True):
     """One pod on a machine."""
 
     pod: Manifest
     place: Place
     directory: Path
     lookup: Lookup
-    tools: Tools = field(default_factory=Tools)
+    tools: Tools = msgspec.field(default_factory=Tools)
     gpus: Sequence[str] = ()
     memory: Path | None = None
     """Where to share memory, if not in a `/dev/shm` of its own."""
-    volumes: dict[str, Volume] = field(default_factory=dict)
+    volumes: dict[str, Volume] = msgspec.field(default_factory=dict)
     """Those that are ready."""
 
     @property

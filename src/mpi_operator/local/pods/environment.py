@@ -7,7 +7,8 @@ inside another cluster, is left out.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
 
@@ -38,8 +39,7 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replacement, text)
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What a container's variables may refer to."""
 
     pod: Manifest

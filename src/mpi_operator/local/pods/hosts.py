@@ -7,14 +7,13 @@ for as long as the node runs: a reader never meets half a file, nor an address t
 
 import sys
 from collections.abc import Iterable
-from ipaddress import IPv4Address
 from pathlib import Path
 
 from mpi_operator.kube.resources import Key, Manifest
 
 # Linux takes all of 127.0.0.0/8 for itself, so each pod has an address to listen at.
-_FIRST = IPv4Address("127.77.0.1")
-_ONLY = IPv4Address("127.0.0.1")
+_NETWORK = "127.77"
+_ONLY = "127.0.0.1"
 
 
 def names_of(pod: Manifest, cluster_domain: str) -> list[str]:
@@ -75,8 +74,9 @@ class Hosts:
 
     def _next_address(self) -> str:
         if sys.platform != "linux":
-            return str(_ONLY)
-        return str(_FIRST + len(self._addresses))
+            return _ONLY
+        high, low = divmod(len(self._addresses) + 1, 256)
+        return f"{_NETWORK}.{high}.{low}"
 
 
 def _machine_hosts() -> str:

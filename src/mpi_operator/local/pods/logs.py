@@ -10,9 +10,10 @@ import bisect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import msgspec
 
 _CHUNK = 1 << 16
 _LOOK_SECONDS = 0.05
@@ -22,13 +23,12 @@ _MESSAGE_LINES = 80
 _MESSAGE_BYTES = 2048
 
 
-@dataclass
-class Clock:
+class Clock(msgspec.Struct):
     """When a file had which size."""
 
     path: Path
-    times: list[float] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    times: list[float] = msgspec.field(default_factory=list)
+    sizes: list[int] = msgspec.field(default_factory=list)
 
     def look(self, now: float) -> None:
         """Note the size if it has grown."""

@@ -1,9 +1,11 @@
 """What every container of this machine gets besides what it asks for."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from mpi_operator.local.transport import AGENT, agent_environment
 
@@ -25,15 +27,18 @@ _UNBOUND = {
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "I_MPI_PIN": "off",
 }
+# All pods are on this machine, so ranks meet where nothing comes and goes: another network (of
+# containers, of a VPN) may be gone between the moment that libfabric lists it and that it binds to
+# it. Open MPI and UCX would not connect different hosts over loopback.
+_LOOPBACK = {"FI_TCP_IFACE": "lo"} if sys.platform == "linux" else {}
 
 
-@dataclass(frozen=True)
-class Tools:
+class Tools(msgspec.Struct, frozen=True):
     """Programs that a pod should find before those of the machine, such as an MPI."""
 
     path: Sequence[Path] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    links: Mapping[str, Path] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
+    links: Mapping[str, Path] = msgspec.field(default_factory=dict)
     """Programs under other names than they have on this machine."""
 
 
@@ -45,7 +50,7 @@ def outfitted(
     What it declares wins over the machine and the tools. What is given to it (who it is, its GPUs)
     and the agent win over all, for without them it could not work here.
     """
-    usual = _UNBOUND | (_AS_ROOT if os.geteuid() == 0 else {})
+    usual = _UNBOUND | _LOOPBACK | (_AS_ROOT if os.geteuid() == 0 else {})
     result = {**machine, **usual, **tools.environment, **declared, **given}
     result |= agent_environment(f"{BIN}/{AGENT}")
     result["TMPDIR"] = declared.get("TMPDIR", TMP)
@@ -54,12 +59,6 @@ def outfitted(
         own = declared.get("LD_LIBRARY_PATH") or machine.get("LD_LIBRARY_PATH") or ""
         result["LD_LIBRARY_PATH"] = _joined([libraries], own)
     return result
-
-
-def gpu_environment(devices: Sequence[str]) -> dict[str, str]:
-    """What lets a program see its GPUs and no others."""
-    listed = ",".join(devices)
-    return {"CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed}
 
 
 def _joined(first: Sequence[str], rest: str) -> str:

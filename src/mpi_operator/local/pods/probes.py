@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.sandbox.protocol import SandboxError, StartError
@@ -17,8 +18,7 @@ Execute: TypeAlias = Callable[[list[str]], Awaitable[int]]
 Ask: TypeAlias = Callable[[Manifest], Awaitable[bool]]
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The container that is asked."""
 
     container: Manifest
@@ -28,8 +28,7 @@ class Target:
     """On a cluster it would listen to ssh. Here nobody has to: its ports are as good as open."""
 
 
-@dataclass
-class Verdicts:
+class Verdicts(msgspec.Struct):
     """Enough answers in a row change a mind."""
 
     success_threshold: int

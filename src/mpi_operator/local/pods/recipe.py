@@ -1,31 +1,33 @@
 """What a container needs to run: its command, its variables, its files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.sandbox.host import RUN_VARIABLE
-from mpi_operator.local.sandbox.keeper import CONTAINER_VARIABLE
+from mpi_operator.local.lone_mpirun import HOSTFILE_VARIABLES
+from mpi_operator.local.sandbox.marks import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Command, Mount
 from mpi_operator.local.volumes import VolumeError
 
-from . import one_daemon, shared_memory
+from . import gpus, one_daemon, shared_memory
 from .capacity import gpus_of
 from .context import PodContext
 from .environment import Surroundings, command_line, declared, expanded
-from .outfit import BIN, HOME, MPI, gpu_environment, outfitted
+from .outfit import BIN, HOME, MPI, outfitted
 from .sshd import is_sshd, without_sshd
 
 POD_VARIABLE = "MPI_OPERATOR_POD"
 
+# What tells a launcher of its workers.
+_HOSTFILE_VARIABLES = (*HOSTFILE_VARIABLES, "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE")
 _TERMINATION_LOG = "/dev/termination-log"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _HOSTS = "/etc/hosts"
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(msgspec.Struct, frozen=True):
     """All that is needed to start a container."""
 
     command: Command
@@ -40,10 +42,12 @@ async def recipe(context: PodContext, container: Manifest) -> Recipe:
     """The recipe of a container; Missing if something that it is made from is not there yet."""
     place = context.place
     own = await declared(container, Surroundings(context.pod, context.lookup, place.machine.texts))
-    identity = _identity(context, container, own) | _gpus(context, container)
+    given = _gpus(context, container)
+    identity = _identity(context, container, own) | given
     if context.memory is not None:
         identity |= shared_memory.variables(context.memory, own)
-    env = outfitted(place.environment, own, context.tools, identity)
+    machine = place.environment if given else _without_gpus(place.environment, own)
+    env = outfitted(machine, own, context.tools, identity)
     directory = expanded(container.get("workingDir") or str(place.working_directory), own)
     words = command_line(container, own)
     argv = without_sshd(words, f"{BIN}/sshd")
@@ -71,7 +75,18 @@ def _gpus(context: PodContext, container: Manifest) -> dict[str, str]:
     names = [each["name"] for each in context.containers]
     earlier = context.containers[: names.index(container["name"])]
     first = sum(map(gpus_of, earlier))
-    return gpu_environment(context.gpus[first : first + wanted])
+    return gpus.variables(context.gpus[first : first + wanted])
+
+
+def _without_gpus(machine: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    """What a container that asks for no GPUs takes over from this machine.
+
+    Hydra gives ranks the variables of the launcher. So that must not say which GPUs can be seen:
+    workers know which ones are theirs.
+    """
+    if not any(name in own for name in _HOSTFILE_VARIABLES):
+        return machine
+    return {name: value for name, value in machine.items() if name not in gpus.VARIABLES}
 
 
 def _mounts(

@@ -1,9 +1,9 @@
 """Shared memory without namespaces.
 
 A pod in namespaces has a `/dev/shm` of its own. Without them all have the machine's, and what a
-rank makes there stays when the rank is killed. So each pod gets a directory in it, and Open MPI
-(the only one that does not unlink its files at once) is told to use that. The run has a link to
-where the directories are, so that the next start can remove them if this one cannot.
+rank makes there stays when the rank is killed. So each pod gets a directory in it, and Open MPI is
+told to use that. The run has a link to where the directories are, so that the next start can remove
+them if this one cannot. MPICH cannot be told: of ranks that are killed, `mpich_shm_…` stays.
 
     /dev/shm/mpi-operator-<run>/<pod>/      <run>/shm ──► /dev/shm/mpi-operator-<run>
 """

@@ -5,28 +5,26 @@ them follow the phase and the conditions, by the kubelet's rules.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+import msgspec
 
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.times import timestamp
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """Not started, or between two starts."""
 
     reason: str = "ContainerCreating"
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     since: datetime
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """How it ended: an exit code, or the signal that ended it."""
 
     code: int
@@ -47,15 +45,14 @@ class Ended:
 State = Waiting | Running | Ended
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """One container, as far as anybody outside can know."""
 
     name: str
     image: str
     is_init: bool = False
     is_sidecar: bool = False
-    state: State = field(default_factory=Waiting)
+    state: State = msgspec.field(default_factory=Waiting)
     last: Ended | None = None
     restarts: int = 0
     is_started: bool = False
@@ -78,7 +75,7 @@ class Container:
         restarts: int | None = None,
     ) -> "Container":
         """The same container in another state."""
-        return replace(
+        return msgspec.structs.replace(
             self,
             state=state,
             last=self.state if isinstance(self.state, Ended) else self.last,
@@ -88,8 +85,7 @@ class Container:
         )
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What was decided about a whole pod, whatever its containers did."""
 
     phase: str
@@ -97,8 +93,7 @@ class Verdict:
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What is the same for a pod's whole life on a machine."""
 
     restart_policy: str

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from . import wire
+from .marks import RUN_VARIABLE
 from .paths import Translation
 from .protocol import Command, Frame, Kind, Mount, SandboxError, StartError
-
-RUN_VARIABLE = "MPI_OPERATOR_RUN"
 
 # The packages above ours are stood in for, not loaded: they need more than a helper has.
 _START = """
@@ -191,7 +190,8 @@ class LocalHost:
                 "this machine has no network but loopback,"
                 " and an MPI does not connect different hosts over that"
             )
-        return str((await self._warden.ask(op="try"))["trouble"])
+        trouble = str((await self._warden.ask(op="try"))["trouble"])
+        return f"this user may not make them ({trouble})" if trouble else ""
 
 
 class LocalProcess:

@@ -13,6 +13,7 @@ import os
 import select
 
 from . import census, rootfs, syscalls, wire
+from .marks import CONTAINER_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from .wire import Message
 else:
     from _signal import SIG_DFL, SIGCHLD, SIGKILL, set_wakeup_fd, signal
-
-CONTAINER_VARIABLE = "MPI_OPERATOR_CONTAINER"
 
 # Python ignores two of them, and a warden more; a program expects the defaults.
 _RESET_SIGNALS = (1, 2, 3, 10, 12, 13, 15, 17, 25)

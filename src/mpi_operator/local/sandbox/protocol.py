@@ -6,10 +6,11 @@ implementation of `Sandboxes`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 
 class Kind(StrEnum):
@@ -31,8 +32,7 @@ class StartError(Exception):
         self.number = number
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(msgspec.Struct, frozen=True):
     """A file or directory of this machine, and where a container finds it."""
 
     source: Path
@@ -40,19 +40,17 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What a pod has before any of its containers."""
 
     hostname: str
     directory: Path
     """Of the pod alone. It exists, and belongs to the caller."""
-    memory: Mapping[Path, str] = field(default_factory=dict)
+    memory: Mapping[Path, str] = msgspec.field(default_factory=dict)
     """Directories that should be kept in memory, with the options of their tmpfs."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """What to run. `env` is all there is: nothing is inherited."""
 
     argv: Sequence[str]

