@@ -1,5 +1,6 @@
 """Shared memory of pods that have no /dev/shm of their own."""
 
+import mmap
 import os
 from pathlib import Path
 
@@ -31,6 +32,23 @@ def test_each_pod_has_a_directory_and_with_the_run_all_go(run):
     shared_memory.remove(run)
     assert not first.parent.exists()
     shared_memory.remove(run)
+
+
+def test_what_mpich_left_goes_unless_somebody_uses_it(run):
+    memory = made(run, "1-a").parents[1]
+    left, opened, mapped = (memory / f"mpich_shm_{os.getpid()}{end}" for end in "abc")
+    for path in (left, opened, mapped):
+        path.write_bytes(b"x" * mmap.PAGESIZE)
+    with mapped.open("r+b") as file:
+        pages = mmap.mmap(file.fileno(), 0)
+    try:
+        with opened.open():
+            shared_memory.remove(run)
+            assert [path.exists() for path in (left, opened, mapped)] == [False, True, True]
+    finally:
+        pages.close()
+        opened.unlink()
+        mapped.unlink()
 
 
 def test_what_a_dead_owner_left_goes_with_the_next_start(tmp_path):
