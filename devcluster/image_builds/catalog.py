@@ -146,6 +146,14 @@ _ALL = (
         usual="40 seconds",
     ),
     Image(
+        name="elastic",
+        tags=("mpioperator/elastic:openmpi",),
+        dockerfile="examples/elastic/Dockerfile",
+        inputs=("elastic.py", "round.py"),
+        needs=("pi-openmpi",),
+        usual="5 seconds",
+    ),
+    Image(
         name="mpi-operator",
         tags=(f"mpioperator/mpi-operator:{_version()}",),
         dockerfile="deploy/images/mpi-operator/Dockerfile",

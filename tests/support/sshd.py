@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from contextlib import suppress
@@ -67,9 +68,26 @@ class Sshd:
                 self._process.terminate()
             self._process.wait()
 
+    def break_off_one_session(self) -> None:
+        """End a session with all that runs in it, as the end of its container would."""
+        assert self._process is not None
+        session, *_ = _children(self._process.pid)
+        for pid in _tree(session):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def _is_listening(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], stdout=-1, text=True)
+    return [int(word) for word in found.stdout.split()]
+
+
+def _tree(pid: int) -> list[int]:
+    return [pid, *(each for child in _children(pid) for each in _tree(child))]
 
 
 def _free_port() -> int:

@@ -14,9 +14,13 @@ MAX_WORKER_REPLACEMENTS = _PREFIX + "max-worker-replacements"
 FORCE_DELETE_LOST_WORKERS = _PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = _PREFIX + "ttl-deletes-job"
 INIT_TIMEOUT = _PREFIX + "init-timeout"
+LOST_WORKERS = _PREFIX + "lost-workers"
 
 # On the ConfigMap of a job, for the operator alone: what it has to remember across restarts.
 WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
+
+# Values of LOST_WORKERS.
+FAIL, SURVIVE = "fail", "survive"
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
@@ -33,6 +37,12 @@ def number(annotations: Mapping[str, str], name: str) -> int | None:
     """A setting that is a number; None where there is none that makes sense."""
     text = annotations.get(name, "").strip()
     return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+def lost_workers(annotations: Mapping[str, str]) -> str:
+    """FAIL, SURVIVE, or nothing: what a job says that lost workers mean for it."""
+    text = annotations.get(LOST_WORKERS, "").strip().lower()
+    return text if text in (FAIL, SURVIVE) else ""
 
 
 def init_timeout(annotations: Mapping[str, str]) -> timedelta | None:

@@ -1,7 +1,7 @@
 """What differs between the MPIs: how a host is written, and what their launchers read."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from mpi_operator.api import MPIJob
 from mpi_operator.api.types import Implementation
@@ -25,13 +25,24 @@ class Dialect:
 class RemoteShell:
     """The variables by which a launcher is given its remote shell."""
 
-    environment: Mapping[str, str]
+    program: Mapping[str, str]
+    """What names our script."""
     aliases: tuple[str, ...] = ()
-    """Other variables with which people choose one; then ours would only mix with theirs."""
+    """Other variables that name a program; then ours would only mix with theirs."""
+    kind: Mapping[str, str] = field(default_factory=dict)
+    """What chooses between ssh and others. Who says ssh has not chosen anything."""
+    kind_aliases: Mapping[str, str] = field(default_factory=dict)
 
-    def is_chosen(self, given: Collection[str]) -> bool:
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**self.kind, **self.program}
+
+    def is_chosen(self, given: Mapping[str, str]) -> bool:
         """Whether the user has chosen one, by any of the variables."""
-        return any(name in given for name in (*self.environment, *self.aliases))
+        kinds = {**self.kind, **self.kind_aliases}
+        return any(name in given for name in (*self.program, *self.aliases)) or any(
+            given.get(name, ssh) != ssh for name, ssh in kinds.items()
+        )
 
 
 # Open MPI 4 starts ranks with ORTE and 5 with PRRTE. Each ignores the other's variables, and with
@@ -53,16 +64,24 @@ IMPLEMENTATIONS = {
     Implementation.OPEN_MPI: Dialect(
         "{host} slots={slots}",
         _ORTE | _PRRTE,
-        # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing then
-        # looks for memory that pods do not share, and waits for ever.
-        {"OMPI_MCA_coll": "^han"},
+        {
+            # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing
+            # then looks for memory that pods do not share, and waits for ever.
+            "OMPI_MCA_coll": "^han",
+            # Open MPI 4 takes workers with the launcher's address for one and the same host, and
+            # refuses a hostfile that has it twice. It is lucky where names come after the launcher.
+            "OMPI_MCA_if_base_do_not_resolve": "true",
+        },
         (
             RemoteShell(
                 {"OMPI_MCA_plm_rsh_agent": "{script}"},
-                ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent", "OMPI_MCA_plm"),
+                ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent"),
+                kind_aliases={"OMPI_MCA_plm": "rsh"},
             ),
             RemoteShell(
-                {"PRTE_MCA_plm_ssh_agent": "{script}"}, ("PRTE_MCA_plm_rsh_agent", "PRTE_MCA_plm")
+                {"PRTE_MCA_plm_ssh_agent": "{script}"},
+                ("PRTE_MCA_plm_rsh_agent",),
+                kind_aliases={"PRTE_MCA_plm": "ssh"},
             ),
         ),
     ),
@@ -76,10 +95,7 @@ IMPLEMENTATIONS = {
         {},
         (
             RemoteShell(
-                {
-                    "I_MPI_HYDRA_BOOTSTRAP": "ssh",
-                    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}",
-                },
+                {"I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"}, kind={"I_MPI_HYDRA_BOOTSTRAP": "ssh"}
             ),
         ),
     ),
@@ -92,8 +108,10 @@ IMPLEMENTATIONS = {
         {},
         (
             RemoteShell(
-                {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": "{script}"},
-                ("HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP_EXEC"),
+                {"HYDRA_LAUNCHER_EXEC": "{script}"},
+                ("HYDRA_BOOTSTRAP_EXEC",),
+                kind={"HYDRA_LAUNCHER": "ssh"},
+                kind_aliases={"HYDRA_BOOTSTRAP": "ssh"},
             ),
         ),
     ),
@@ -134,7 +152,7 @@ def chooses_remote_shell(job: MPIJob) -> bool:
     return any(shell.is_chosen(given) for shell in shells)
 
 
-def _given(job: MPIJob) -> set[str]:
-    """The variables that the template of the launcher has."""
+def _given(job: MPIJob) -> dict[str, str]:
+    """The variables that the template of the launcher has; those from elsewhere are not known."""
     container = job.spec.launcher.template["spec"]["containers"][0]
-    return {variable["name"] for variable in container.get("env") or ()}
+    return {each["name"]: each.get("value", "") for each in container.get("env") or ()}

@@ -35,12 +35,12 @@ def worker_pods(job: MPIJob, ordinals: Iterable[int], settings: Settings) -> lis
     worker = job.spec.worker
     if worker is None:
         return []
+    common = _common(job, worker, settings)
     first = ssh_ports.first_port(job) if remote_shell.is_used(job, settings) else None
     if first is None:
-        common = _common(job, worker, settings)
         return [_numbered(job, common, ordinal) for ordinal in ordinals]
     return [
-        _numbered(job, _common(job, worker, settings, ssh_ports.port(first, ordinal)), ordinal)
+        _with_port(worker, _numbered(job, common, ordinal), ssh_ports.port(first, ordinal))
         for ordinal in ordinals
     ]
 
@@ -53,16 +53,14 @@ class _Common:
     spec: Manifest
 
 
-def _common(
-    job: MPIJob, worker: WorkerSpec, settings: Settings, port: int | None = None
-) -> _Common:
+def _common(job: MPIJob, worker: WorkerSpec, settings: Settings) -> _Common:
     return _Common(
         {
             **pod_metadata(job, worker, {}, settings),
             "namespace": job.metadata.namespace,
             "ownerReferences": [owner_reference(job)],
         },
-        pod_spec(job, worker, _equipment(job, worker, settings, port), settings)
+        pod_spec(job, worker, _equipment(job, worker, settings), settings)
         | {"dnsConfig": _dns_config(job, worker, settings)},
     )
 
@@ -81,7 +79,15 @@ def _numbered(job: MPIJob, common: _Common, ordinal: int) -> Manifest:
     }
 
 
-def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings, port: int | None) -> Equipment:
+def _with_port(worker: WorkerSpec, pod: Manifest, port: int) -> Manifest:
+    """A worker whose sshd listens on a port of its own."""
+    given: Manifest = worker.template["spec"]["containers"][0]
+    first, *others = pod["spec"]["containers"]
+    changed = {**first, **worker_start.started(given, port)}
+    return {**pod, "spec": {**pod["spec"], "containers": [changed, *others]}}
+
+
+def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Equipment:
     container: Manifest = worker.template["spec"]["containers"][0]
     role = {"K_MPI_JOB_ROLE": Role.WORKER.value}
     if not remote_shell.is_used(job, settings):
@@ -89,7 +95,7 @@ def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings, port: int | 
     return Equipment(
         environment=role | remote_shell.environment(job, settings),
         volumes=(ssh_volume(job), worker_volume(job), _KEPT_ENVIRONMENT),
-        container=worker_start.started(container, port),
+        container=worker_start.started(container),
     )
 
 

@@ -25,7 +25,7 @@ def default_command(container: Manifest) -> Manifest:
     return {} if _is_given(container) else {"command": list(SSHD)}
 
 
-def started(container: Manifest, port: int | None) -> Manifest:
+def started(container: Manifest, port: int | None = None) -> Manifest:
     """The fields of a worker's container that the start is about."""
     command, args = _command(container), list(container.get("args") or ())
     if port is not None:

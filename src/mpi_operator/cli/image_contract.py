@@ -15,6 +15,7 @@ from .image_files import Image
 _SSHD_CONFIG = "/etc/ssh/sshd_config"
 _SSH_CONFIG = "/etc/ssh/ssh_config"
 _JOB_KEYS = ("/root/.ssh/id_rsa", "/home/")
+_JOB_KEY_LINES = ("HostKey /root/.ssh/id_rsa", "HostKey /home/mpiuser/.ssh/id_rsa")
 _EFFECTIVE = 1  # the lowest bit of a file capability: the program has it from its first instruction
 # Where sshd of the distributions locks its unprivileged half in, as they were compiled.
 _PRIVILEGE_SEPARATION = ("/run/sshd", "/var/empty/sshd", "/usr/share/empty.sshd", "/var/empty")
@@ -169,22 +170,24 @@ def privilege_separation(image: Image) -> Finding:
 def host_key(image: Image) -> Finding:
     """sshd ends at once without one."""
     named = _options(image, _SSHD_CONFIG).get("hostkey", [])
-    inside = [path for path in sorted(image.files) if _is_host_key(path)]
+    inside = [path for path in named if image.find(path)]
+    inside += [f"/{path}" for path in sorted(image.files) if _is_host_key(path)]
     if inside:
-        return Finding(
-            "host key",
-            State.ADVICE,
-            f"/{inside[0]} is in the image: whoever has the image has the key",
-            "RUN rm -f /etc/ssh/ssh_host_*\n" + _appended(_SSHD_CONFIG, *_host_key_lines()),
-        )
+        told = f"{inside[0]} is in the image: whoever has the image has the key"
+        return _host_key(State.ADVICE, told, f"RUN rm -f {' '.join(dict.fromkeys(inside))}\n")
     if any(path.startswith(_JOB_KEYS) for path in named):
         return Finding("host key", State.OK, "the key of the job, where it is mounted")
-    return Finding(
-        "host key",
-        State.MISSING,
-        "sshd finds no key, and ends; the key of the job can be one",
-        _appended(_SSHD_CONFIG, *_host_key_lines()),
-    )
+    if named:
+        told = f"{named[0]} is not in the image: somebody has to put it there before sshd starts"
+        return _host_key(State.ADVICE, told)
+    if image.settings.get("Entrypoint"):
+        told = "there is none, unless the entry point makes one, which a pod's command replaces"
+        return _host_key(State.ADVICE, told)
+    return _host_key(State.MISSING, "sshd finds no key, and ends; the key of the job can be one")
+
+
+def _host_key(state: State, detail: str, first: str = "") -> Finding:
+    return Finding("host key", state, detail, first + _appended(_SSHD_CONFIG, *_JOB_KEY_LINES))
 
 
 def user(image: Image) -> Finding:
@@ -311,10 +314,6 @@ def _password_sources(text: str) -> list[str]:
 
 def _is_host_key(path: str) -> bool:
     return path.startswith("etc/ssh/ssh_host_") and path.endswith("_key")
-
-
-def _host_key_lines() -> tuple[str, str]:
-    return "HostKey /root/.ssh/id_rsa", "HostKey /home/mpiuser/.ssh/id_rsa"
 
 
 def _appended(path: str, *lines: str) -> str:

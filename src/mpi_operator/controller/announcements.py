@@ -1,20 +1,23 @@
 """What a change of status is worth telling: events, and what is counted. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpi_operator.api import conditions
 from mpi_operator.api.types import Condition, ConditionType, MPIJobStatus
 
 from .news import News, normal, warning
-from .trouble import Reason, Trouble
+from .trouble import Reason, Trouble, lost_worker, most_important
 
 
 def became_true(old: MPIJobStatus, new: MPIJobStatus, kind: ConditionType) -> bool:
     return conditions.is_true(new.conditions, kind) and not conditions.is_true(old.conditions, kind)
 
 
-def announcements(old: MPIJobStatus, new: MPIJobStatus, problem: Trouble | None) -> Iterator[News]:
+def announcements(
+    old: MPIJobStatus, new: MPIJobStatus, troubles: Sequence[Trouble]
+) -> Iterator[News]:
     """An event for each condition that has changed, in the order of a job's life."""
+    problem = most_important(troubles)
     for kind in ConditionType:
         before = conditions.condition(old.conditions, kind)
         after = conditions.condition(new.conditions, kind)
@@ -26,6 +29,9 @@ def announcements(old: MPIJobStatus, new: MPIJobStatus, problem: Trouble | None)
             yield warning(after.reason, after.message)
         elif after.is_true or kind is ConditionType.SUSPENDED:
             yield normal(after.reason, after.message)
+            lost = lost_worker(troubles) if kind is ConditionType.SUCCEEDED else None
+            if lost is not None:
+                yield warning(lost.reason, lost.message)
 
 
 def _about_running(

@@ -3,10 +3,10 @@
 from mpi_operator.api.conditions import Reason
 
 from . import pods
-from .giving_up import gave_up
 from .kinds import JobCondition, Pod
 from .news import shortened
 from .observed import Observed
+from .remote_words import gave_up
 
 _BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 

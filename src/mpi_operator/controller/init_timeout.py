@@ -11,8 +11,8 @@ from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
 
 from . import pods, trouble
-from .giving_up import gave_up
 from .observed import Observed
+from .remote_words import gave_up
 from .trouble import Trouble
 
 _NOW = timedelta(0)
@@ -61,8 +61,12 @@ def _runs(seen: Observed) -> bool:
 
 
 def _given_up(seen: Observed) -> str:
-    sentences = (gave_up(pods.last_words(pod)) for pod in seen.launcher_pods)
-    return next(filter(None, sentences), "")
+    """What the first try of the launcher says. Further ones begin after the start."""
+    first = min(seen.launcher_pods, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+    failed = seen.launcher.status.failed if seen.launcher else 0
+    if first is None or failed > 1 or pods.ends(first) > 1:
+        return ""
+    return gave_up(pods.last_words(first))
 
 
 def _missing(seen: Observed) -> str:

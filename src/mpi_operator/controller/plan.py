@@ -11,6 +11,7 @@ from . import cleanup, foundations, launcher, pods, replacement, trouble, worker
 from .actions import Action, Delete, delete
 from .hosts import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
+from .lost_workers import lost_workers, time_to_judge
 from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
 from .trouble import Trouble
@@ -48,10 +49,20 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     if seen.complaints:
         return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
     if seen.launcher is not None and seen.launcher.is_done:
-        return Plan()  # nothing is touched before its end is on record
+        return _ending(seen, now)
     if seen.is_suspended:
         return _suspended(seen, settings, now)
     return _running(seen, settings, now)
+
+
+def _ending(seen: Observed, now: datetime) -> Plan:
+    """Nothing is touched before the end is on record."""
+    if seen.launcher is None or not seen.launcher.condition("Complete"):
+        return Plan()
+    if wait := time_to_judge(seen, now):
+        return Plan(look_again=wait)
+    lost = lost_workers(seen)
+    return Plan(troubles=(lost,) if lost else ())
 
 
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:

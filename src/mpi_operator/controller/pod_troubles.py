@@ -59,7 +59,9 @@ def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Tro
     affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pod in everybody:
         complaint = pods.complaint(pod)
-        if complaint and not pods.is_terminating(pod) and pods.age(pod, now) >= _PATIENCE:
+        # What ends has nothing to complain about any more, unless nobody is there to end it.
+        is_leaving = pods.is_terminating(pod) and not pods.silence(pod)
+        if complaint and not is_leaving and pods.age(pod, now) >= _PATIENCE:
             reason, message = complaint
             affected[reason].append((pod.metadata.name, message))
     for reason, complaints in affected.items():

@@ -8,6 +8,7 @@ from mpi_operator.kube.objects import ContainerStatus, Terminated
 from .kinds import Pod, moment
 
 _LAST_LINES = 10
+_BRIEF = 30
 # Reasons to wait that a person has to do something about, by what we call them. Kubernetes has
 # several for the same thing and changes between them, which would make news of nothing.
 _WAITING = {
@@ -75,9 +76,14 @@ def complaint(pod: Pod) -> tuple[str, str] | None:
         waiting = status.state.waiting
         if waiting and waiting.reason in _WAITING:
             return _WAITING[waiting.reason], _about_waiting(status)
-    if _is_cut_off(pod):
-        return "NodeUnreachable", f"its node {pod.spec.node_name} has stopped reporting"
+    if sentence := silence(pod):
+        return "NodeUnreachable", sentence
     return None
+
+
+def silence(pod: Pod) -> str:
+    """That nobody has heard of the node of a pod that ran; empty where somebody has."""
+    return f"its node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
 
 
 def _is_cut_off(pod: Pod) -> bool:
@@ -97,6 +103,32 @@ def how_it_ended(pod: Pod) -> str:
     for name, ended in _terminations(pod):
         facts.append(_about_termination(name, ended))
     return ": ".join(facts) or "nothing is known about why"
+
+
+def briefly(pod: Pod) -> str:
+    """Why a pod failed, in a few words: `Evicted`, `exit code 137, OOMKilled`."""
+    return (pod.status.reason or last_exit(pod))[:_BRIEF]
+
+
+def words_of_success(pod: Pod) -> str:
+    """What a container that ended well has left behind."""
+    ended = (status.state.terminated for status in pod.status.container_statuses)
+    return "\n".join(end.message for end in ended if end and not (end.exit_code or end.signal))
+
+
+def ends(pod: Pod) -> int:
+    """How often containers of a pod have ended: each is started again, where the pod says so."""
+    return max(
+        (
+            status.restart_count + (status.state.terminated is not None)
+            for status in pod.status.container_statuses
+        ),
+        default=0,
+    )
+
+
+def restarts(pod: Pod) -> int:
+    return sum(status.restart_count for status in pod.status.container_statuses)
 
 
 def last_words(pod: Pod) -> str:

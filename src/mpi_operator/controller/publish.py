@@ -11,7 +11,6 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder, ObjectReference
 
-from . import trouble
 from .announcements import announcements, became_true, has_only_counts_changed
 from .caches import Caches
 from .clock import Clock, utc_now
@@ -70,8 +69,7 @@ class Publisher:
             )
             self.tell(job, [warning("StatusRefused", str(error))])
             return _TRY_REFUSED_AGAIN
-        problem = trouble.most_important(troubles)
-        self.tell(job, announcements(job.status, status, problem))
+        self.tell(job, announcements(job.status, status, troubles))
         self._count(job.status, status)
         return None
 

@@ -19,6 +19,7 @@ from .actions import Action, target
 from .announcements import became_true
 from .clock import Clock, utc_now
 from .execute import Executor, Outcome
+from .launcher_tries import launcher_news, restarts
 from .memory import Memories, Memory, Refusal
 from .news import News, warning
 from .observe import Observer
@@ -86,6 +87,8 @@ class Reconciler:
             deferred = await self._publisher.publish(seen.job, status, troubles)
         except (errors.Conflict, errors.NotFound):
             return self._soon(seen)  # somebody else wrote or deleted it: the caches will tell
+        if deferred is None:
+            self._tell_of_launcher(seen, status)
         self._count(seen, status)
         if outcome.error is not None:
             raise outcome.error
@@ -152,6 +155,12 @@ class Reconciler:
         memory = self._memories.of(seen.job)
         memory.stale_looks += 1
         return timedelta(seconds=_SOON.delay(memory.stale_looks, random=0))
+
+    def _tell_of_launcher(self, seen: Observed, status: MPIJobStatus) -> None:
+        memory, found = self._memories.of(seen.job), restarts(seen)
+        known = found if memory.launcher_restarts is None else memory.launcher_restarts
+        memory.launcher_restarts = found
+        self._publisher.tell(seen.job, launcher_news(seen, status, known))
 
     def _count(self, seen: Observed, status: MPIJobStatus) -> None:
         namespace, launcher = seen.job.metadata.namespace, names.launcher(seen.job)

@@ -41,6 +41,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     times: int
     uid: str  # of the pod that was replaced last; "" where it had vanished
     at: Time
+    how: str = ""  # that one ended, in few words: an annotation has to hold those of all workers
 
 
 Counts: TypeAlias = Mapping[int, Count]
@@ -136,7 +137,8 @@ def _counted(count: Count | None, pod: Pod | None, limit: int, now: datetime) ->
     """
     times = count.times if count is not None and _is_recent(count, now) else 0
     if pod is not None:
-        return Count(times + 1, pod.metadata.uid, now) if times < limit else None
+        how = pods.briefly(pod)
+        return Count(times + 1, pod.metadata.uid, now, how) if times < limit else None
     return Count(times + 1, "", now)
 
 

@@ -26,6 +26,7 @@ from mpi_operator.api.types import (
 from . import pods, trouble
 from .failure import failure
 from .kinds import moment
+from .lost_workers import time_to_judge
 from .news import shortened
 from .observed import Observed
 from .trouble import Trouble
@@ -52,7 +53,7 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
     if seen.is_finished:
         return _kept(seen)
     problem = trouble.most_important(troubles)
-    end = _end(seen, problem, now)
+    end = _launcher_end(seen, troubles, now) or _fatal_end(seen, problem, now)
     status = replace(
         stored,
         conditions=_conditions(seen, end, problem, now),
@@ -89,20 +90,38 @@ def _kept(seen: Observed) -> MPIJobStatus:
     )
 
 
-def _end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
-    """How the job ended, if it has."""
+def _launcher_end(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> End | None:
+    """How the launcher ended, if it has."""
     launcher = seen.launcher
     if launcher is not None and (complete := launcher.condition("Complete")):
         time = moment(launcher.status.completion_time) or moment(complete.last_transition_time)
-        message = f"MPIJob {_name(seen.job)} successfully completed."
-        return End(ConditionType.SUCCEEDED, Reason.SUCCEEDED, message, time or now)
+        return None if time_to_judge(seen, now) else _success(seen, troubles, time or now)
     if launcher is not None and (failed := launcher.condition("Failed")):
         reason, message = failure(seen, failed)
         time = moment(failed.last_transition_time)
         return End(ConditionType.FAILED, reason, message, time or now)
-    if problem is not None and problem.is_fatal and _is_over(seen, problem):
-        return End(ConditionType.FAILED, problem.reason, problem.message, now)
     return None
+
+
+def _success(seen: Observed, troubles: Sequence[Trouble], time: datetime) -> End:
+    """A launcher that ended well has done its work, unless it lost who should have done it."""
+    lost = trouble.lost_worker(troubles)
+    if lost is not None and lost.is_fatal:
+        return End(ConditionType.FAILED, lost.reason, shortened(lost.message), time)
+    message = f"MPIJob {_name(seen.job)} successfully completed."
+    if lost is not None:
+        message = shortened(f"{message} {lost.message}")
+    return End(ConditionType.SUCCEEDED, Reason.SUCCEEDED, message, time)
+
+
+def _fatal_end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
+    """That the job cannot go on."""
+    has_launcher_ended = seen.launcher is not None and seen.launcher.is_done
+    if problem is None or not problem.is_fatal or has_launcher_ended:
+        return None
+    if not _is_over(seen, problem):
+        return None
+    return End(ConditionType.FAILED, problem.reason, problem.message, now)
 
 
 def _is_over(seen: Observed, problem: Trouble) -> bool:

@@ -95,6 +95,11 @@ def most_important(troubles: Iterable[Trouble]) -> Trouble | None:
     return Trouble(first.reason, shortened("; ".join(messages)), first.is_fatal)
 
 
+def lost_worker(troubles: Iterable[Trouble]) -> Trouble | None:
+    """What is to be told about workers at the end of a job, whatever else there was."""
+    return next((each for each in troubles if each.reason == Reason.WORKER_LOST), None)
+
+
 def _reason(error: errors.ApiError) -> Reason:
     if isinstance(error, errors.QuotaExceeded):
         return Reason.QUOTA

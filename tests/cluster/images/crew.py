@@ -14,10 +14,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from devcluster.cluster import Cluster
 from tests.support.pods import RESTRICTED, a_service, await_ready, create, shell
 
-SERVICE = "crew"
-WORKERS = ("worker-0", "worker-1")
-LAUNCHER = "launcher"
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -44,70 +40,96 @@ ANY_UID_AND_GROUP = Identity("/home/mpiuser", HELPLESS | {"runAsUser": 12345, "r
 
 @dataclass(frozen=True)
 class Crew:
-    """Pods that are ready."""
+    """Pods of a name, in a namespace where others may be."""
 
     cluster: Cluster
     namespace: str
+    name: str
     identity: Identity
 
     @classmethod
     def hire(
-        cls, cluster: Cluster, namespace: str, image: str, identity: Identity, **container: Any
+        cls,
+        cluster: Cluster,
+        namespace: str,
+        image: str,
+        identity: Identity,
+        name: str = "crew",
+        **container: Any,
     ) -> "Crew":
-        """Start the pods; the workers run what the image runs."""
-        service = a_service(SERVICE, headless=True, crew="yes")
-        launcher = _pod(LAUNCHER, namespace, image, identity, 0, command=["sleep", "1000"])
+        """Make the pods; the workers run what the image runs."""
+        crew = cls(cluster, namespace, name, identity)
+        service = a_service(name, headless=True, crew=name)
+        launcher = crew._pod(crew.launcher, image, 0, command=["sleep", "1000"])
         workers = [
-            _pod(name, namespace, image, identity, node, readinessProbe=_PROBE, **container)
-            for node, name in enumerate(WORKERS)
+            crew._pod(worker, image, node, readinessProbe=_PROBE, **container)
+            for node, worker in enumerate(crew.workers)
         ]
-        create(cluster, namespace, service, _secret(), launcher, *workers)
-        await_ready(cluster, namespace, LAUNCHER, *WORKERS, seconds=90)
-        return cls(cluster, namespace, identity)
+        create(cluster, namespace, service, _secret(crew.keys), launcher, *workers)
+        return crew
+
+    @property
+    def launcher(self) -> str:
+        return f"{self.name}-launcher"
+
+    @property
+    def workers(self) -> list[str]:
+        return [f"{self.name}-worker-{number}" for number in range(2)]
+
+    @property
+    def hosts(self) -> list[str]:
+        return [f"{worker}.{self.name}" for worker in self.workers]
+
+    @property
+    def keys(self) -> str:
+        return f"{self.name}-keys"
+
+    def arrive(self) -> "Crew":
+        """Wait until all are ready."""
+        await_ready(self.cluster, self.namespace, self.launcher, *self.workers, seconds=90)
+        return self
 
     def run(self, *command: str) -> str:
         """What a command prints in the launcher."""
-        return shell(self.cluster, self.namespace, LAUNCHER, shlex.join(command))
+        return shell(self.cluster, self.namespace, self.launcher, shlex.join(command))
 
-    def ssh(self, worker: str, script: str) -> str:
-        return self.run("ssh", f"{worker}.{SERVICE}", script)
+    def ssh(self, host: str, script: str) -> str:
+        return self.run("ssh", host, script)
+
+    def _pod(self, name: str, image: str, node: int, **container: Any) -> dict[str, Any]:
+        identity = self.identity
+        keys = {"secretName": self.keys, "defaultMode": 0o600 if identity.is_root else 0o644}
+        place = f"{identity.home}/.ssh" if identity.has_keys else "/elsewhere"
+        mounts = [{"name": "keys", "mountPath": place}, {"name": "tmp", "mountPath": "/tmp"}]
+        main = {"name": "main", "image": image, "imagePullPolicy": "Never", "volumeMounts": mounts}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"crew": self.name}},
+            "spec": {
+                "nodeName": f"node-{node}",
+                "hostname": name,
+                "subdomain": self.name,
+                "terminationGracePeriodSeconds": 0,
+                # Hydra's proxies call the launcher by its bare name.
+                "dnsConfig": {"searches": [f"{self.name}.{self.namespace}.svc.cluster.local"]},
+                "containers": [main | {"securityContext": identity.security} | container],
+                "volumes": [{"name": "keys", "secret": keys}, {"name": "tmp", "emptyDir": {}}],
+            },
+        }
 
 
 _PROBE = {"tcpSocket": {"port": 2222}, "periodSeconds": 1}
 
 
-def _pod(
-    name: str, namespace: str, image: str, identity: Identity, node: int, **container: Any
-) -> dict[str, Any]:
-    keys = {"secretName": "keys", "defaultMode": 0o600 if identity.is_root else 0o644}
-    place = f"{identity.home}/.ssh" if identity.has_keys else "/elsewhere"
-    mounts = [{"name": "keys", "mountPath": place}, {"name": "tmp", "mountPath": "/tmp"}]
-    main = {"name": "main", "image": image, "imagePullPolicy": "Never", "volumeMounts": mounts}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"crew": "yes"}},
-        "spec": {
-            "nodeName": f"node-{node}",
-            "hostname": name,
-            "subdomain": SERVICE,
-            "terminationGracePeriodSeconds": 0,
-            # Hydra's proxies call the launcher by its bare name.
-            "dnsConfig": {"searches": [f"{SERVICE}.{namespace}.svc.cluster.local"]},
-            "containers": [main | {"securityContext": identity.security} | container],
-            "volumes": [{"name": "keys", "secret": keys}, {"name": "tmp", "emptyDir": {}}],
-        },
-    }
-
-
-def _secret() -> dict[str, Any]:
+def _secret(name: str) -> dict[str, Any]:
     private = ec.generate_private_key(ec.SECP256R1())
     encoding, plain = serialization.Encoding, serialization.NoEncryption()
     secret = private.private_bytes(encoding.PEM, serialization.PrivateFormat.OpenSSH, plain)
     public = private.public_key().public_bytes(encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     files = {"id_rsa": secret, "id_rsa.pub": public, "authorized_keys": public + b"\n"}
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": data}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
 
 
 def where(output: str) -> dict[int, str]:

@@ -7,45 +7,46 @@ from tests.cluster.images.crew import (
     ANY_UID_AND_GROUP,
     MPIUSER,
     ROOT,
-    SERVICE,
-    WORKERS,
     Crew,
     where,
 )
 
-OPEN_MPI = ("-host", ",".join(f"{worker}.{SERVICE}" for worker in WORKERS))
-HYDRA = ("-hosts", ",".join(f"{worker}.{SERVICE}" for worker in WORKERS), "-ppn", "1")
-HOSTS = {"openmpi": OPEN_MPI, "openmpi-4": OPEN_MPI, "mpich": HYDRA, "intel": HYDRA}
+FLAVOURS = ("openmpi", "openmpi-4", "mpich", "intel")
 IDENTITIES = {
     "root": ROOT,
     "mpiuser": MPIUSER,
-    "any uid": ANY_UID,
-    "any uid and group": ANY_UID_AND_GROUP,
+    "any-uid": ANY_UID,
+    "any-uid-and-group": ANY_UID_AND_GROUP,
 }
 
 
-def mpirun(flavour, identity):
-    needs_leave = flavour.startswith("openmpi") and identity.is_root
-    return ["mpirun", *["--allow-run-as-root"] * needs_leave, *HOSTS[flavour], "-n", "2"]
+def mpirun(flavour, crew):
+    hosts, is_open = ",".join(crew.hosts), flavour.startswith("openmpi")
+    leave = ["--allow-run-as-root"] if is_open and crew.identity.is_root else []
+    return ["mpirun", *leave, *(["-host", hosts] if is_open else ["-hosts", hosts, "-ppn", "1"])]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("identity", IDENTITIES.values(), ids=IDENTITIES)
-@pytest.mark.parametrize("flavour", HOSTS)
-def test_ranks_run_in_both_pods(flavour, identity, cluster, namespace, loaded):
-    crew = Crew.hire(cluster, namespace, loaded(f"pi-{flavour}"), identity)
-    command = mpirun(flavour, identity)
-    output = crew.run(*command, "/home/mpiuser/pi", "100000")
-    assert where(output) == {0: "worker-0", 1: "worker-1"}, output
-    assert "pi is about 3.1" in output
-    output = crew.run(*command, "python3", "/home/mpiuser/pi.py", "100000")
-    assert where(output) == {0: "worker-0", 1: "worker-1"}, output
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_ranks_run_in_both_pods(flavour, cluster, namespace, loaded):
+    image = loaded(f"pi-{flavour}")
+    crews = [
+        Crew.hire(cluster, namespace, image, identity, name)
+        for name, identity in IDENTITIES.items()
+    ]
+    for crew in crews:
+        command = [*mpirun(flavour, crew.arrive()), "-n", "2"]
+        output = crew.run(*command, "/home/mpiuser/pi", "100000")
+        assert where(output) == dict(enumerate(crew.workers)), output
+        assert "pi is about 3.1" in output
+        output = crew.run(*command, "python3", "/home/mpiuser/pi.py", "100000")
+        assert where(output) == dict(enumerate(crew.workers)), output
 
 
 @pytest.mark.timeout(300)
 def test_training_runs_in_both_pods(cluster, namespace, loaded):
-    crew = Crew.hire(cluster, namespace, loaded("allreduce-benchmark"), MPIUSER)
-    command = [*mpirun("openmpi", MPIUSER), "--bind-to", "none"]
+    crew = Crew.hire(cluster, namespace, loaded("allreduce-benchmark"), MPIUSER).arrive()
+    command = [*mpirun("openmpi", crew), "-n", "2", "--bind-to", "none"]
     output = crew.run(*command, "python3", "/home/mpiuser/train.py", "--num-batches=5")
-    assert "Ranks:       ['worker-0', 'worker-1']" in output
+    assert f"Ranks:       {crew.workers}" in output
     assert "all 2 ranks have the same weights" in output

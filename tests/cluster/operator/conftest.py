@@ -27,6 +27,12 @@ def images(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="session")
+def example_images(cluster: Cluster, images: None) -> None:
+    """Those of the examples that other tests do without."""
+    cluster.load(*image_builds.provide(["allreduce-benchmark", "elastic"]).values())
+
+
+@pytest.fixture(scope="session")
 def installation(cluster: Cluster, images: None) -> Installation:
     """`kubectl apply -f deploy/mpi-operator.yaml`, and both replicas are ready."""
     installed = Installation(cluster)

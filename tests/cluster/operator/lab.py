@@ -1,7 +1,8 @@
 """Jobs with real pods, and a look at what they really did."""
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mpi_operator.kube.resources import PODS, Manifest
@@ -19,12 +20,32 @@ class Lab(Hands):
         """Wait until a job has succeeded; AssertionError with what it says if it does not."""
         assert await self.ends(name, seconds) == "Succeeded", await self.account(name)
 
+    async def succeed_all(self, names: Iterable[str], seconds: float = 180) -> None:
+        """Wait for jobs that run side by side."""
+        await asyncio.gather(*(self.succeeds(name, seconds) for name in names))
+
     async def fails(self, name: str, seconds: float = 90) -> Manifest:
         """Wait until a job has failed; its Failed condition."""
         assert await self.ends(name, seconds) == "Failed", await self.account(name)
         failed = await self.condition(name, "Failed")
         assert failed is not None
         return failed
+
+    async def tells_its_life(self, name: str) -> None:
+        """The conditions and events of a job that succeeded, and to which nothing happened."""
+        conditions = (await self.status(name))["conditions"]
+        assert [(each["type"], each["status"], each["reason"]) for each in conditions] == [
+            ("Created", "True", "MPIJobCreated"),
+            ("Running", "False", "MPIJobRunning"),
+            ("Succeeded", "True", "MPIJobSucceeded"),
+        ]
+        assert conditions[-1]["message"].endswith("successfully completed."), conditions[-1]
+        await self.told(name, "MPIJobSucceeded")
+        assert [reason for reason, _ in await self.events(name)] == [
+            "MPIJobCreated",
+            "MPIJobRunning",
+            "MPIJobSucceeded",
+        ]
 
     async def ends(self, name: str, seconds: float = 90) -> str:
         """How a job ended."""
@@ -72,6 +93,10 @@ class Lab(Hands):
         except TimeoutError:
             raise AssertionError(await self.account(name)) from None
 
+    async def kill(self, pod: str) -> None:
+        """Delete a pod without asking its node."""
+        await self.client.delete(PODS, pod, self.namespace, grace_period_seconds=0)
+
     async def launchers(self, name: str) -> list[Manifest]:
         return await self.pods(name, "launcher")
 
@@ -80,6 +105,17 @@ class Lab(Hands):
         launchers = await self.launchers(name)
         statuses = [s for pod in launchers for s in pod["status"].get("containerStatuses", ())]
         return len(launchers) - 1 + sum(int(status["restartCount"]) for status in statuses)
+
+    async def is_launched_last(self, name: str) -> bool:
+        """Whether the launcher was made when every worker was ready."""
+        [launcher] = await self.launchers(name)
+        ready = [
+            condition["lastTransitionTime"]
+            for pod in await self.pods(name, "worker")
+            for condition in pod["status"]["conditions"]
+            if condition["type"] == "Ready"
+        ]
+        return bool(launcher["metadata"]["creationTimestamp"] >= max(ready))
 
     async def nodes(self, name: str, role: str = "worker") -> set[str]:
         """The nodes on which pods of a job are."""

@@ -32,6 +32,8 @@ FLAVOURS = {
     "intel": Flavour("mpioperator/mpi-pi:intel", "Intel"),
 }
 OPEN_MPI = FLAVOURS["openmpi"]
+# How a shell that is a rank says which one, as the program does.
+RANK = "rank ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} of ${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE}"
 
 # What the Go operator's examples have for users other than root.
 _NON_ROOT: Manifest = {"runAsUser": 1000}

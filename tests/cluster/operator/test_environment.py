@@ -1,29 +1,54 @@
 """What the worker container knows reaches the ranks, which sshd starts with an empty slate."""
 
+from collections.abc import Callable
+
 import pytest
 
-from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, Wishes, pi, pi_as_user
+from tests.cluster.operator.pi import (
+    FLAVOURS,
+    OPEN_MPI,
+    RANK,
+    Wishes,
+    one_rank_each,
+    pi,
+    pi_as_user,
+)
 
-# A shell as the program, one line per rank.
-SHOW = ("sh", "-c", 'echo "$HOSTNAME: $PLAIN | $FROM_SECRET | $FROM_MAP"')
+# A shell as the program.
+SHOW = ("sh", "-c", f'echo "{RANK} on $(hostname)"; echo "$PLAIN | $FROM_SECRET | $FROM_MAP"')
 AWKWARD = 'it\'s "quoted" $HOME `id` \\ and  spaced'
+USERS: dict[str, Callable[..., Manifest]] = {"root": pi, "mpiuser": pi_as_user}
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
-async def test_variables_of_the_worker_are_those_of_its_rank(lab: Lab, mpi: str) -> None:
+@pytest.mark.parametrize("user", USERS)
+async def test_variables_of_the_worker_are_those_of_its_rank(lab: Lab, user: str) -> None:
     await _store(lab)
-    for name, make in (("root", pi), ("user", pi_as_user)):
-        command = FLAVOURS[mpi].command("unused", as_root=make is pi)[:-1]
+    for mpi, flavour in FLAVOURS.items():
+        command = flavour.command("unused", as_root=user == "root")[:-1]
         wishes = Wishes(launcher={"command": [*command, *SHOW]}, worker=_variables())
-        await lab.submit(make(name, FLAVOURS[mpi], wishes))
+        await lab.submit(USERS[user](mpi, flavour, wishes))
 
-    for name in ("root", "user"):
-        await lab.succeeds(name)
-        lines = [line for line in (await lab.log(name)).splitlines() if AWKWARD in line]
-        assert len(lines) == 2, await lab.account(name)
-        assert all("| hidden | mapped" in line for line in lines)
+    await lab.succeed_all(FLAVOURS)
+
+    for mpi in FLAVOURS:
+        lines = (await lab.log(mpi)).splitlines()
+        assert lines.count(f"{AWKWARD} | hidden | mapped") == 2, await lab.account(mpi)
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+
+
+async def test_the_entry_point_of_our_images_hands_them_on_too(lab: Lab) -> None:
+    await _store(lab)
+    command = [*OPEN_MPI.command()[:-1], *SHOW]
+    only_args = {"args": ["/usr/sbin/sshd", "-De"], **_variables()}
+    await lab.submit(pi(wishes=Wishes(launcher={"command": command}, worker=only_args)))
+
+    await lab.succeeds("pi")
+
+    lines = (await lab.log("pi")).splitlines()
+    assert lines.count(f"{AWKWARD} | hidden | mapped") == 2, await lab.account("pi")
+    assert await lab.ranks("pi") == one_rank_each("pi")
 
 
 async def _store(lab: Lab) -> None:

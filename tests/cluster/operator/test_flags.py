@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, pi
+from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi
 
 
 @pytest.fixture(scope="module")
@@ -16,12 +16,13 @@ def cluster_domain(installation: Installation) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("cluster_domain")
-@pytest.mark.parametrize("mpi", FLAVOURS)
-async def test_the_launcher_works_too_in_a_domain_with_a_name(lab: Lab, mpi: str) -> None:
-    await lab.submit(pi("pi", FLAVOURS[mpi], ranks=3, runLauncherAsWorker=True))
+async def test_the_launcher_works_too_in_a_domain_with_a_name(lab: Lab) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        await lab.submit(pi(mpi, flavour, ranks=3, runLauncherAsWorker=True))
 
-    await lab.succeeds("pi")
+    await lab.succeed_all(FLAVOURS)
 
-    ranks = await lab.ranks("pi")
-    assert set(ranks.values()) == {"pi-launcher", "pi-worker-0", "pi-worker-1"}
-    assert await lab.restarts("pi") == 0
+    for mpi in FLAVOURS:
+        ranks = await lab.ranks(mpi)
+        assert set(ranks.values()) == {f"{mpi}-launcher", *one_rank_each(mpi).values()}
+        assert await lab.restarts(mpi) == 0

@@ -41,6 +41,7 @@ async def test_a_gang_that_fits_starts_together(lab: Lab) -> None:
 
     await lab.succeeds("pi")
 
+    assert await lab.ranks("pi") == one_rank_each("pi")
     assert group["spec"]["minMember"] == 3
     pods = await lab.pods("pi")
     assert {pod["spec"]["schedulerName"] for pod in pods} == {SCHEDULER}

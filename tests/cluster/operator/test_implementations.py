@@ -10,30 +10,40 @@ from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi, pi_as_user
 
 USERS: dict[str, Callable[..., Manifest]] = {"root": pi, "mpiuser": pi_as_user}
-# `make soak-starts` wants many: a start that stumbles does so rarely.
+# `make soak` wants many: a start that stumbles does so rarely.
 STARTS = int(os.environ.get("MPI_OPERATOR_STARTS", "1"))
 
 
 @pytest.mark.parametrize("start", range(STARTS))
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("mpi", FLAVOURS)
-async def test_ranks_run_on_their_workers(lab: Lab, mpi: str, user: str, start: int) -> None:
-    await lab.submit(USERS[user]("pi", FLAVOURS[mpi]))
+async def test_ranks_run_on_their_workers(lab: Lab, user: str, start: int) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        await lab.submit(USERS[user](mpi, flavour))
 
-    await lab.succeeds("pi")
+    await lab.succeed_all(FLAVOURS)
 
-    assert await lab.ranks("pi") == one_rank_each("pi")
-    assert len(await lab.nodes("pi")) == 2
-    assert await lab.restarts("pi") == 0
-    assert "pi is about 3.14" in await lab.log("pi")
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        assert len(await lab.nodes(mpi)) == 2
+        assert await lab.restarts(mpi) == 0
+        assert "pi is about 3.14" in await lab.log(mpi)
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
-async def test_two_ranks_on_each_of_two_workers(lab: Lab, mpi: str) -> None:
-    await lab.submit(pi("pi", FLAVOURS[mpi], ranks=4, slotsPerWorker=2))
+async def test_two_ranks_on_each_of_two_workers_that_the_launcher_waits_for(lab: Lab) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        job = pi(
+            mpi,
+            flavour,
+            ranks=4,
+            slotsPerWorker=2,
+            launcherCreationPolicy="WaitForWorkersReady",
+        )
+        await lab.submit(job)
 
-    await lab.succeeds("pi")
+    await lab.succeed_all(FLAVOURS)
 
-    assert sorted((await lab.ranks("pi")).values()) == sorted(
-        ["pi-worker-0", "pi-worker-0", "pi-worker-1", "pi-worker-1"]
-    )
+    for mpi in FLAVOURS:
+        workers = [f"{mpi}-worker-0", f"{mpi}-worker-0", f"{mpi}-worker-1", f"{mpi}-worker-1"]
+        assert sorted((await lab.ranks(mpi)).values()) == workers
+        assert await lab.is_launched_last(mpi)
+        assert "waiting for" not in await lab.log(mpi)

@@ -6,8 +6,16 @@ from devcluster.cluster import Cluster
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import pi
 
+SELECTORS = (
+    "training.kubeflow.org/job-name=pi,training.kubeflow.org/job-role=launcher",
+    "mpi_job_name=pi,mpi_role_type=launcher",
+    "mpi-job-name=pi,mpi-job-role=launcher",
+)
 
-async def test_a_job_is_created_looked_at_and_read(lab: Lab, cluster: Cluster) -> None:
+
+async def test_a_job_is_created_looked_at_and_its_logs_are_found_by_new_and_old_labels(
+    lab: Lab, cluster: Cluster
+) -> None:
     await lab.submit(pi())
     await lab.succeeds("pi")
 
@@ -17,20 +25,9 @@ async def test_a_job_is_created_looked_at_and_read(lab: Lab, cluster: Cluster) -
     assert re.search(r"^pi\s+Succeeded\b", table, re.MULTILINE), table
     assert "completionTime" in whole
     assert "type: Succeeded" in whole
-
-
-async def test_the_logs_of_a_launcher_are_found_by_new_and_old_labels(
-    lab: Lab, cluster: Cluster
-) -> None:
-    await lab.submit(pi())
-    await lab.succeeds("pi")
-
-    for selector in (
-        "training.kubeflow.org/job-name=pi,training.kubeflow.org/job-role=launcher",
-        "mpi_job_name=pi,mpi_role_type=launcher",
-        "mpi-job-name=pi,mpi-job-role=launcher",
-    ):
+    for selector in SELECTORS:
         log = cluster.kubectl("logs", "-n", lab.namespace, "-l", selector, "--tail=-1")
+        assert "rank 1 of 2 on pi-worker-1" in log, selector
         assert "pi is about 3.14" in log, selector
 
 

@@ -45,6 +45,7 @@ async def test_a_job_that_somebody_else_manages_is_left_alone(lab: Lab) -> None:
     # One that is ours comes after it and is done: the operator has seen both.
     await lab.submit(pi_as_user("ours", runPolicy={"managedBy": "kubeflow.org/mpi-operator"}))
     await lab.succeeds("ours")
+    assert await lab.ranks("ours") == one_rank_each("ours")
 
     assert "conditions" not in await lab.status("foreign")
     assert await lab.find(JOBS, "foreign-launcher") is None

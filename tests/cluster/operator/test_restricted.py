@@ -4,11 +4,7 @@ import pytest
 
 from mpi_operator.kube.resources import NAMESPACES
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import (
-    FLAVOURS,
-    one_rank_each,
-    pi_as_user,
-)
+from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi_as_user
 from tests.support.pods import RESTRICTED
 
 USERS = {
@@ -19,14 +15,14 @@ USERS = {
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("mpi", FLAVOURS)
-async def test_jobs_run_under_pod_security_restricted(lab: Lab, mpi: str, user: str) -> None:
+async def test_jobs_run_under_pod_security_restricted(lab: Lab, user: str) -> None:
     enforce = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     await lab.client.patch(NAMESPACES, lab.namespace, enforce)
-    security = RESTRICTED | USERS[user]
+    for mpi, flavour in FLAVOURS.items():
+        await lab.submit(pi_as_user(mpi, flavour, security=RESTRICTED | USERS[user]))
 
-    await lab.submit(pi_as_user("pi", FLAVOURS[mpi], security=security))
+    await lab.succeed_all(FLAVOURS)
 
-    await lab.succeeds("pi")
-    assert await lab.ranks("pi") == one_rank_each("pi")
-    assert await lab.restarts("pi") == 0
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        assert await lab.restarts(mpi) == 0

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mpi_operator.build import remote_shell, scripts
+from mpi_operator.build.implementations import chooses_remote_shell
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.worker_pod import worker_pod
 from tests.unit.build.jobs import NO_SSH, NONE, environment, first_container, make_job, mounts, pods
@@ -39,6 +40,26 @@ def test_a_launcher_uses_our_remote_shell_unless_the_user_chose_one(
     )
     assert {name for name, value in variables.items() if value == SCRIPT} == expected
     assert all(variables[name] == "mine" for name in given)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "variable", "value", "is_ours"),
+    [
+        ("MPICH", "HYDRA_LAUNCHER", "ssh", True),
+        ("MPICH", "HYDRA_LAUNCHER", "rsh", False),
+        ("MPICH", "HYDRA_BOOTSTRAP", "ssh", True),
+        ("Intel", "I_MPI_HYDRA_BOOTSTRAP", "ssh", True),
+        ("Intel", "I_MPI_HYDRA_BOOTSTRAP", "slurm", False),
+        ("OpenMPI", "OMPI_MCA_plm", "rsh", True),
+        ("OpenMPI", "PRTE_MCA_plm", "ssh", True),
+    ],
+)
+def test_who_asks_for_ssh_gets_ssh_that_waits(implementation, variable, value, is_ours):
+    launcher = pods(env=[{"name": variable, "value": value}])
+    job = make_job(mpiImplementation=implementation, launcher=launcher)
+    assert chooses_remote_shell(job) != is_ours
+    assert environment(launcher_spec(job))[variable] == value
+    assert (SCRIPT in environment(launcher_spec(job)).values()) == is_ours
 
 
 OWN = {"volumes": [{"name": "mine", "emptyDir": {}}]}
@@ -90,6 +111,7 @@ def test_caches_keep_one_copy_of_a_script():
     assert scripts.shared("something else") == "something else"
 
 
-def test_a_remote_shell_that_gives_up_is_recognised():
-    said = scripts.GAVE_UP.removeprefix("mpi-operator: ")
-    assert f"'mpi-operator: %s\\n' \"{said}$worker" in scripts.text(scripts.REMOTE_SHELL)
+@pytest.mark.parametrize("beginning", [scripts.GAVE_UP, scripts.LOST, scripts.WENT_ON])
+def test_the_last_words_of_a_remote_shell_are_recognised(beginning):
+    said = beginning.removeprefix("mpi-operator: ")
+    assert f'leave_word "{said}$worker' in scripts.text(scripts.REMOTE_SHELL)

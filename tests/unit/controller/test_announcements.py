@@ -40,7 +40,7 @@ STOPPED = condition("Running", "False")
 def told(old, new, problem=None):
     return [
         f"{news.severity.value} {news.reason}: {news.message}"
-        for news in announcements(old, new, problem)
+        for news in announcements(old, new, [problem] if problem else [])
     ]
 
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.controller.giving_up import gave_up
 from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
+from mpi_operator.controller.remote_words import gave_up
 from mpi_operator.kube.resources import JOBS, PODS, Key
 from tests.support.cluster import timestamp
 from tests.support.observations import (
@@ -33,6 +33,10 @@ def a_start(minutes=10, *conditions, **changes):
     changes = {"annotations": TEN_MINUTES, **changes}
     began = timestamp(NOW - timedelta(minutes=minutes))
     return a_job(status={"startTime": began, "conditions": list(conditions)}, **changes)
+
+
+def restarted(statuses):
+    return [each | {"restartCount": 1} for each in statuses]
 
 
 JOB = a_start()
@@ -117,6 +121,35 @@ def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
                 ),
             ),
             id="its launcher gave up, and will be tried again",
+        ),
+        pytest.param(
+            observed(
+                a_start(99, RUNS),
+                workers(JOB, "Running", "Running"),
+                launcher=a_launcher(JOB, failed=2),
+                launcher_pods=(
+                    a_launcher_pod(JOB, "Failed", number=1, containerStatuses=terminated(1, "")),
+                    a_launcher_pod(
+                        JOB,
+                        "Failed",
+                        number=2,
+                        age=timedelta(0),
+                        containerStatuses=terminated(1, REFUSED),
+                    ),
+                ),
+            ),
+            id="a second try gave up: the start was long ago",
+        ),
+        pytest.param(
+            observed(
+                a_start(99, RUNS),
+                workers(JOB, "Running", "Running"),
+                launcher=a_launcher(JOB),
+                launcher_pods=(
+                    a_launcher_pod(JOB, containerStatuses=restarted(terminated(1, REFUSED))),
+                ),
+            ),
+            id="a second try in the same pod gave up",
         ),
     ],
 )

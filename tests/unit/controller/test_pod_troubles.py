@@ -133,6 +133,13 @@ def test_who_is_ending_has_nothing_to_complain_about():
     assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
 
 
+def test_who_should_end_on_a_node_that_is_silent_is_told_of():
+    silent = [{"type": "Ready", "status": "False"}]
+    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=silent)
+    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    assert told.reason == "NodeUnreachable"
+
+
 # --- a launcher without a pod -----------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ need nothing of an image but a POSIX shell and ssh.
 """
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 REMOTE_SHELL = "remote_shell.sh"
 WORKER = "worker.sh"
@@ -14,13 +14,16 @@ NAMES = (REMOTE_SHELL, WORKER, WORKER_READY)
 
 PATH = "/etc/mpi"  # of all that the operator tells the pods of a job
 KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker keeps that of its container
-GAVE_UP = "mpi-operator: gave up on "  # how the last words of a remote shell begin
+# How the last words of a remote shell begin.
+GAVE_UP = "mpi-operator: gave up on "
+LOST = "mpi-operator: lost "
+WENT_ON = "mpi-operator: went on with "  # after that
 
 
 @cache
 def text(name: str) -> str:
     """A script."""
-    return (files(__package__) / name).read_text()
+    return Path(__file__).with_name(name).read_text()
 
 
 def shared(known: str) -> str:

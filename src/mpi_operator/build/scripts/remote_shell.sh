@@ -16,6 +16,41 @@ gave_up=79          # the exit code
 
 say() { printf 'mpi-operator: %s\n' "$*" >&2; }
 
+# Whoever ends this process means its child, and in the end ssh.
+child='' signal=''
+stop() {
+  signal=$1
+  [ -z "$child" ] || kill -s TERM "$child" 2>/dev/null
+}
+trap 'stop 1' HUP
+trap 'stop 2' INT
+trap 'stop 15' TERM
+
+await() {
+  child=$1
+  [ -z "$signal" ] || kill -s TERM "$child" 2>/dev/null # it came before there was a child
+  wait "$child"
+  code=$?
+  while kill -0 "$child" 2>/dev/null; do # a signal came, and it has not ended yet
+    wait "$child"
+    code=$?
+  done
+  child=''
+}
+
+# The shell takes the standard input away from what it does not wait for.
+exec 3<&0
+
+# Open MPI kills the group of this process when it has lost a worker, before ssh has told us of it. So all
+# is done by a process with a group of its own. Alone, it tries nothing any more.
+first_process=${MPI_OPERATOR_FIRST_PROCESS-}
+unset MPI_OPERATOR_FIRST_PROCESS
+if [ -z "$first_process" ] && command -v setsid >/dev/null 2>&1; then
+  MPI_OPERATOR_FIRST_PROCESS=$$ setsid /bin/sh "$0" "$@" <&3 3<&- &
+  await $!
+  exit "$code"
+fi
+
 # Sorts the arguments: what is left in "$@" are options, without -q, for ssh's words are needed.
 host='' command='' is_value='' is_end='' remaining=$#
 while [ "$remaining" -gt 0 ]; do
@@ -31,7 +66,7 @@ while [ "$remaining" -gt 0 ]; do
           others=${flags#?} && flag=${flags%"$others"}
           case $flag in
             q) ;;
-            [BbcDEeFIiJLlmOopQRSWw])
+            [BbcDEeFIiJLlmOoPpQRSWw])
               kept=$kept$flags
               [ -n "$others" ] || is_value=yes
               others=''
@@ -59,6 +94,21 @@ done
 [ -n "$command" ] || exec ssh "$@" -- "$host"
 worker=${host%%.*}
 
+# What the status of the pod says when it is over.
+leave_word() { printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>"$last_words"; }
+
+# A launcher that starts something after it lost a worker knows how to do without it.
+if [ -s "$last_words" ]; then
+  lost=''
+  while IFS= read -r line; do
+    case $line in
+      'mpi-operator: lost '*) lost=yes ;;
+      'mpi-operator: went on with '*) lost='' ;;
+    esac
+  done <"$last_words"
+  [ -z "$lost" ] || leave_word "went on with $worker"
+fi
+
 # A host that is this very pod needs no ssh, and a launcher that works too has no sshd.
 read -r here 2>/dev/null </proc/sys/kernel/hostname
 [ -z "$here" ] || [ "$worker" != "$here" ] || exec /bin/sh -c "$command"
@@ -77,12 +127,13 @@ call_back_by_address() {
   replace "--upstream-host $here " "--upstream-host $caller " # Intel MPI
 }
 
-# On the network of the nodes each worker has a port of its own. What the user asks for comes first.
+# On the network of the nodes each worker has a port of its own. It comes first, and so it counts: that
+# is where sshd listens, whatever the user has told ssh.
 number=${worker##*-worker-}
 case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
   *[!0-9]*) ;;
   *)
-    set -- "$@" -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000))
+    set -- -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000)) "$@"
     [ -z "$here" ] || call_back_by_address
     ;;
 esac
@@ -114,43 +165,26 @@ make_log || exec ssh "$@" -- "$host" "$command"
 umask "$mask"
 trap 'rm -f "$log"' EXIT
 
-# Whoever ends this process means ssh.
-child='' signal=''
-stop() {
-  signal=$1
-  [ -z "$child" ] || kill -s TERM "$child" 2>/dev/null
-}
-trap 'stop 1' HUP
-trap 'stop 2' INT
-trap 'stop 15' TERM
-
-# The shell takes the standard input away from what it does not wait for.
-exec 3<&0
-
-# Runs ssh once. Its own words go to a file, so that those of the command stay apart; VERBOSE, for
-# then it says when it is authenticated.
+# Runs ssh once. Its own words go to a file, so that those of the command stay apart; DEBUG1, for then it
+# says when it is authenticated, and that the command has ended.
 try() {
   : >"$log"
-  ssh -o LogLevel=VERBOSE -o ConnectionAttempts=1 "$@" -E "$log" -- "$host" "$command" <&3 3<&- &
-  child=$!
-  [ -z "$signal" ] || kill -s TERM "$child" 2>/dev/null # it came before there was a child
-  wait "$child"
-  code=$?
-  while kill -0 "$child" 2>/dev/null; do # a signal came, and it has not ended yet
-    wait "$child"
-    code=$?
-  done
-  child=''
+  ssh -o LogLevel=DEBUG1 -o ConnectionAttempts=1 "$@" -E "$log" -- "$host" "$command" <&3 3<&- &
+  await $!
 }
 
-# Sets `missing` to what is not there yet, name or sshd, and `cause` to ssh's words about it.
+# Sets `missing` to what is not there yet, name or sshd, and `cause` to ssh's words about it. Or `broken`
+# to its words about a connection that ended before the command did.
 return_char=$(printf '\r')
 find_out() {
-  missing='' cause='' is_final=''
+  missing='' cause='' broken='' is_final='' has_begun=''
   while IFS= read -r line || [ -n "$line" ]; do
     line=${line%"$return_char"}
     case $line in
-      'Authenticated to '* | *'Permission denied ('* | 'Host key verification failed'* | *'Too many authentication failures'*)
+      'debug1: '*' rtype exit-status '* | 'Killed by signal '*) has_begun='' broken='' ;;
+      'debug1: '* | 'Transferred: '* | 'Bytes per second: '*) ;;
+      'Authenticated to '*) is_final=yes has_begun=yes broken='the connection was closed' ;;
+      *'Permission denied ('* | 'Host key verification failed'* | *'Too many authentication failures'*)
         is_final=yes
         ;;
       *'Could not resolve hostname'*) missing=name cause=${line#ssh: } ;;
@@ -158,7 +192,9 @@ find_out() {
         'kex_exchange_identification: '* | 'ssh_exchange_identification: '* | 'banner exchange: '* | \
         'Connection to '*' timed out' | 'ssh_dispatch_run_fatal: '*)
         missing=sshd cause=${line#ssh: }
+        [ -z "$has_begun" ] || broken=$line
         ;;
+      'Timeout, server '* | 'client_loop: '* | 'Read from remote host '*) [ -z "$has_begun" ] || broken=$line ;;
     esac
   done <"$log"
   [ -z "$is_final" ] || missing=''
@@ -168,7 +204,8 @@ find_out() {
 pass_on() {
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in
-      'Authenticated to '* | 'Transferred: '* | 'Bytes per second: '* | 'Warning: Permanently added '*) ;;
+      debug1:* | 'Authenticated to '* | 'Transferred: '* | 'Bytes per second: '* | 'Warning: Permanently added '*) ;;
+      'OpenSSH_'*) ;;
       *) printf '%s\n' "${line%"$return_char"}" >&2 ;;
     esac
   done <"$log"
@@ -196,19 +233,24 @@ read_clock
 began=$now told=$now refused='' tries=0 patience=5
 while :; do
   try "$@"
-  [ -z "$signal" ] || exit $((128 + signal))
-  [ "$code" -eq 255 ] || exit "$code"
+  if [ "$code" -ne 255 ]; then
+    [ -z "$signal" ] || code=$((128 + signal))
+    exit "$code"
+  fi
   find_out
+  read_clock
+  # At once: when mpirun has ended, so has its container; and mpirun may have ended this before ssh did.
+  [ -z "$broken" ] || leave_word "lost $worker after $((now - began)) s: $broken"
+  [ -z "$signal" ] || exit $((128 + signal))
   if [ -z "$missing" ]; then
     pass_on
     exit "$code"
   fi
-  read_clock
   tries=$((tries + 1)) waited=$((now - began))
   if [ "$missing" = name ]; then refused=''; else refused=${refused:-$now}; fi
   if is_hopeless; then
     say "gave up on $worker after $waited s: $cause"
-    printf 'mpi-operator: %s\n' "gave up on $worker after $waited s: $cause" 2>/dev/null >>"$last_words"
+    leave_word "gave up on $worker after $waited s: $cause"
     exit "$gave_up"
   fi
   if [ $((now - told)) -ge "$patience" ]; then
@@ -217,4 +259,6 @@ while :; do
   fi
   pause
   [ -z "$signal" ] || exit $((128 + signal))
+  read -r _ _ _ parent _ </proc/$$/stat # what is left alone gets another one
+  [ "${first_process:-$parent}" = "$parent" ] || exit "$gave_up"
 done

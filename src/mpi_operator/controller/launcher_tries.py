@@ -1,0 +1,53 @@
+"""That a launcher failed and is started again, which Kubernetes does by itself.
+
+How depends on its restart policy: with `Never` in a new pod, which the Job counts; with `OnFailure`
+in the same one, which the node counts.
+"""
+
+from collections.abc import Iterator
+
+from mpi_operator.api import conditions
+from mpi_operator.api.types import MPIJobStatus
+
+from . import pods
+from .kinds import Pod
+from .news import News, warning
+from .observed import Observed
+
+RESTARTED = "LauncherRestarted"  # the reason of the event
+
+_USUAL_LIMIT = 6  # that of Jobs
+
+
+def restarts(seen: Observed) -> int:
+    """How often a launcher was started again in its pod."""
+    return sum(pods.restarts(pod) for pod in seen.launcher_pods)
+
+
+def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> Iterator[News]:
+    """What is worth telling now that a status is on record. Of the last try its end tells."""
+    is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
+    if not is_new or conditions.is_finished(status.conditions):
+        return
+    limit = seen.job.spec.run_policy.backoff_limit
+    tries = f"{_failed(status) + restarts(seen)} of {_USUAL_LIMIT if limit is None else limit}"
+    message = f"The launcher is started again ({tries} times): {_how_it_ended(seen)}"
+    yield warning(RESTARTED, message)
+
+
+def _failed(status: MPIJobStatus) -> int:
+    launcher = status.replica_statuses.launcher
+    return launcher.failed if launcher else 0
+
+
+def _how_it_ended(seen: Observed) -> str:
+    ended = [pod for pod in seen.launcher_pods if pods.last_exit(pod) or pods.is_failed(pod)]
+    if ended:
+        last = max(ended, key=_age)
+        return f"{last.metadata.name}: {pods.how_it_ended(last)}"
+    heard = ": ".join(filter(None, (seen.last_exit, seen.last_words)))
+    return f"its pod is gone{f' ({heard})' if heard else ''}"
+
+
+def _age(pod: Pod) -> str:
+    return pod.metadata.creation_timestamp

@@ -1,0 +1,126 @@
+"""Workers that were lost while a launcher ran which then ended well.
+
+Most launchers end with an error when they lose a worker. Two kinds do not: those of elastic jobs,
+which go on with the workers that are left, and Open MPI's of 5.0, which gives up and ends with 0.
+What tells them apart is the remote shell: it leaves word of a session that broke off, and of
+whatever is started after that. If a worker was lost, and a session in it broke off, and nothing was
+started after that, the work was not done. But Open MPI may be gone before the word is written. So
+where we know but one of these things, the job has succeeded and says what happened, unless its
+annotation says that it needs every worker.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from mpi_operator.api import annotations, conditions, names
+from mpi_operator.api.types import ConditionType
+
+from . import pods, trouble
+from .kinds import Pod, moment
+from .observed import Observed
+from .remote_words import LostContact, lost_contacts
+from .replacement import stored_counts
+from .trouble import Trouble
+
+# A node tells of a container that ended after a second or so, and the launcher may be faster. Of a
+# node that is silent a cluster tells after its grace period, which is 50 seconds by default.
+_PATIENCE = timedelta(seconds=75)
+_GONE = "the pod is gone"
+
+
+def lost_workers(seen: Observed) -> Trouble | None:
+    """What has to be said about workers, now that the launcher has ended well."""
+    losses, contacts = _losses(seen), _contacts(seen)
+    policy = annotations.lost_workers(seen.job.metadata.annotations)
+    proven = _proven(contacts, losses)
+    if proven and policy != annotations.SURVIVE:
+        contact = proven[0]
+        return _trouble(
+            f"{contact.sentence} ({losses[contact.worker]}). It started nothing after that and "
+            "ended with exit code 0, as Open MPI 5.0 does, but what ran there did not finish. If "
+            "the program can do without, set the annotation "
+            f"{annotations.LOST_WORKERS}: {annotations.SURVIVE} on the job",
+            is_fatal=True,
+        )
+    if losses:
+        return _trouble(_account(seen, losses), is_fatal=policy == annotations.FAIL)
+    return _trouble(contacts[0].sentence) if contacts else None
+
+
+def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
+    """How long to wait for word of a worker that the launcher says it has lost."""
+    completed = moment(seen.launcher.status.completion_time) if seen.launcher else None
+    contacts = _contacts(seen)
+    if completed is None or not contacts or _proven(contacts, _losses(seen)):
+        return None
+    left = completed + _PATIENCE - now.replace(microsecond=0)
+    return left if left > timedelta(0) else None
+
+
+def _contacts(seen: Observed) -> tuple[LostContact, ...]:
+    launcher = _successful(seen)
+    return lost_contacts(pods.words_of_success(launcher)) if launcher else ()
+
+
+def _proven(contacts: Iterable[LostContact], losses: Mapping[str, str]) -> list[LostContact]:
+    return [contact for contact in contacts if contact.worker in losses]
+
+
+def _losses(seen: Observed) -> Mapping[str, str]:
+    """The workers that were lost while the launcher ran, and what became of them."""
+    began = _began(seen)
+    counted = {
+        names.worker(seen.job, index): count.how or _GONE
+        for index, count in sorted(stored_counts(seen.config_map).items())
+        if began is not None and count.at >= began
+    }
+    now = {
+        names.worker(seen.job, index): how
+        for index in range(seen.job.spec.worker_count)
+        if (how := _state(seen.workers.get(index), is_listed=index in seen.listed_hosts))
+    }
+    return {**counted, **now}
+
+
+def _state(pod: Pod | None, *, is_listed: bool) -> str:
+    """What is wrong with a worker at the end of its job; empty where nothing is."""
+    if pod is None:
+        return _GONE if is_listed else ""
+    if pods.is_failed(pod):
+        return pods.how_it_ended(pod)
+    if pods.is_terminating(pod):
+        return "the pod was deleted"
+    return pods.silence(pod)
+
+
+def _began(seen: Observed) -> datetime | None:
+    """Since when a lost worker matters: what came before the job ran, the launcher waited for.
+
+    None where a launcher was started again in its pod: nobody knows when.
+    """
+    launcher = _successful(seen)
+    if launcher is None or pods.ends(launcher) > 1:
+        return None
+    running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
+    since = running.last_transition_time if running and running.is_true else None
+    created = moment(launcher.metadata.creation_timestamp)
+    return max((time for time in (created, since) if time), default=None)
+
+
+def _successful(seen: Observed) -> Pod | None:
+    ended = (pod for pod in seen.launcher_pods if pod.status.phase == "Succeeded")
+    return max(ended, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+
+
+def _account(seen: Observed, losses: Mapping[str, str]) -> str:
+    name, how = next(iter(losses.items()))
+    others = f" and {len(losses) - 1} more" if len(losses) > 1 else ""
+    total = seen.job.spec.worker_count
+    return (
+        f"While the launcher ran, it lost {name} ({how}){others} of {total} workers, and ended "
+        "with exit code 0. Unless the program can do without, what ran there did not finish"
+    )
+
+
+def _trouble(message: str, *, is_fatal: bool = False) -> Trouble:
+    return Trouble(trouble.Reason.WORKER_LOST, message, is_fatal=is_fatal)

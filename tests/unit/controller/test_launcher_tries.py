@@ -1,0 +1,93 @@
+"""That a launcher failed and is tried again is told, once."""
+
+import pytest
+from msgspec.structs import replace
+
+from mpi_operator.api.types import ReplicaStatus, ReplicaStatuses
+from mpi_operator.controller.launcher_tries import launcher_news
+from mpi_operator.controller.status import status_of
+from tests.support.observations import (
+    NOW,
+    a_job,
+    a_launcher,
+    a_launcher_pod,
+    failed,
+    observed,
+    terminated,
+    with_status,
+)
+
+
+def news(seen, known_restarts=0):
+    told = launcher_news(seen, status_of(seen, (), NOW), known_restarts)
+    return [f"{each.reason}: {each.message}" for each in told]
+
+
+def a_job_with(failures, **changes):
+    """A job whose status tells of so many failures."""
+    job = a_job(**changes)
+    counts = ReplicaStatuses(launcher=ReplicaStatus(failed=failures))
+    return with_status(job, replace(job.status, replica_statuses=counts))
+
+
+JOB = a_job()
+AGAIN = a_launcher_pod(
+    JOB,
+    containerStatuses=[
+        {"name": "mpi", "restartCount": 1, "lastState": {"terminated": {"exitCode": 1}}}
+    ],
+)
+DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7"))
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        pytest.param(
+            observed(JOB, launcher=a_launcher(JOB, failed=1), launcher_pods=(DIED,)),
+            "The launcher is started again (1 of 6 times): pi-launcher-0: container mpi ended with "
+            "exit code 137: step 7",
+            id="how its pod ended",
+        ),
+        pytest.param(
+            observed(JOB, launcher=a_launcher(JOB, failed=1), last_exit="exit code 137"),
+            "The launcher is started again (1 of 6 times): its pod is gone (exit code 137)",
+            id="a pod that was deleted",
+        ),
+        pytest.param(
+            observed(a_job_with(1, policy={"backoffLimit": 3}), launcher=a_launcher(JOB, failed=2)),
+            "The launcher is started again (2 of 3 times): its pod is gone",
+            id="another time",
+        ),
+        pytest.param(
+            observed(JOB, launcher=a_launcher(JOB), launcher_pods=(AGAIN,)),
+            "The launcher is started again (1 of 6 times): pi-launcher-0: container mpi ended with "
+            "exit code 1",
+            id="in the same pod",
+        ),
+    ],
+)
+def test_a_launcher_that_is_started_again_is_told_of(seen, told):
+    assert news(seen) == [f"LauncherRestarted: {told}"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(observed(JOB), id="there is no launcher"),
+        pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="nothing happened"),
+        pytest.param(
+            observed(a_job_with(1), launcher=a_launcher(JOB, failed=1)), id="it is told already"
+        ),
+        pytest.param(
+            observed(JOB, launcher=a_launcher(JOB, failed=1, **failed())), id="it was the last try"
+        ),
+    ],
+)
+def test_nothing_is_told_of_a_launcher_that_is_not(seen):
+    assert news(seen) == []
+
+
+def test_a_restart_that_is_known_is_not_told_again():
+    seen = observed(JOB, launcher=a_launcher(JOB), launcher_pods=(AGAIN,))
+    assert news(seen, known_restarts=1) == []

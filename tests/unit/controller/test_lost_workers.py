@@ -1,0 +1,211 @@
+"""Workers that are lost, and a launcher that ends well all the same."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.controller.announcements import announcements
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.remote_words import lost_contacts
+from mpi_operator.controller.replacement import Count
+from mpi_operator.controller.status import status_of
+from tests.support.cluster import timestamp
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    a_job,
+    a_launcher,
+    a_launcher_pod,
+    a_worker,
+    complete,
+    observed,
+    terminated,
+    workers,
+)
+
+RAN = timedelta(minutes=5)
+LOST = "mpi-operator: lost pi-worker-1 after 7 s: Connection to pi-worker-1 closed by remote host."
+WENT_ON = "mpi-operator: went on with pi-worker-0"
+SURVIVES = {"mpi-operator.kubeflow.org/lost-workers": "survive"}
+FAILS = {"mpi-operator.kubeflow.org/lost-workers": "Fail"}
+LATER = NOW + timedelta(seconds=75)
+DURING = Count(1, "", NOW - timedelta(seconds=5))
+BEFORE = Count(1, "", NOW - RAN - timedelta(seconds=1))
+
+
+def running(**changes):
+    """A job whose launcher and workers began to run five minutes ago."""
+    began = timestamp(NOW - RAN)
+    condition = {"type": "Running", "status": "True", "lastTransitionTime": began}
+    status = {"startTime": began, "conditions": [condition]}
+    return a_job(status=status, **changes)
+
+
+JOB = running()
+BOTH = workers(JOB, "Running", "Running")
+FIRST = BOTH[:1]
+
+
+def ended(pods=BOTH, words="", *, job=JOB, pod=None, **more):
+    """The launcher has just ended with 0, and left some words."""
+    left = terminated(0, words)
+    launcher_pod = pod or a_launcher_pod(job, "Succeeded", age=RAN, containerStatuses=left)
+    return observed(
+        job,
+        pods,
+        launcher=a_launcher(job, **complete()),
+        launcher_pods=(launcher_pod,),
+        **({"hosts": (0, 1)} | more),
+    )
+
+
+def judged(seen, now=LATER):
+    """What the status says last, and the events that tell of it."""
+    plan = make_plan(seen, PLAIN, now)
+    assert plan.actions == ()
+    status = status_of(seen, plan.troubles, now)
+    news = announcements(seen.job.status, status, plan.troubles)
+    last = status.conditions[-1]
+    return last, [
+        (each.severity.value, each.reason) for each in news if each.reason != "MPIJobCreated"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "how"),
+    [
+        pytest.param(ended(FIRST, LOST), "(the pod is gone)", id="a pod that vanished"),
+        pytest.param(
+            ended((*FIRST, a_worker(JOB, 1, deleted=timedelta(0))), LOST),
+            "(the pod was deleted)",
+            id="a pod that ends",
+        ),
+        pytest.param(
+            ended(
+                (
+                    *FIRST,
+                    a_worker(
+                        JOB, 1, "Failed", containerStatuses=terminated(137, reason="OOMKilled")
+                    ),
+                ),
+                LOST,
+            ),
+            "(container mpi ended with exit code 137 (OOMKilled))",
+            id="a pod that failed",
+        ),
+        pytest.param(
+            ended(words=LOST, counts={1: Count(1, "uid", DURING.at, "exit code 137, OOMKilled")}),
+            "(exit code 137, OOMKilled)",
+            id="a pod that is replaced already",
+        ),
+        pytest.param(
+            ended(FIRST, f"{LOST}\n{WENT_ON}\n{LOST}"), "(the pod is gone)", id="a second time"
+        ),
+    ],
+)
+def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(seen, how):
+    last, events = judged(seen)
+    assert (last.type, last.reason) == ("Failed", "WorkerLost")
+    assert last.message.startswith("The launcher lost pi-worker-1 after 7 s: Connection to ")
+    assert how in last.message
+    assert events == [("Warning", "WorkerLost")]
+
+
+def test_a_job_that_says_so_needs_every_worker():
+    last, events = judged(ended(FIRST, job=running(annotations=FAILS)))
+    assert (last.type, last.reason) == ("Failed", "WorkerLost")
+    assert "it lost pi-worker-1 (the pod is gone)" in last.message
+    assert events == [("Warning", "WorkerLost")]
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        pytest.param(
+            ended(FIRST),
+            "While the launcher ran, it lost pi-worker-1 (the pod is gone) of 2 workers,",
+            id="a launcher that did not say so, as that of Horovod",
+        ),
+        pytest.param(
+            ended(FIRST, f"{LOST}\n{WENT_ON}"), "it lost pi-worker-1", id="a launcher that went on"
+        ),
+        pytest.param(
+            ended(FIRST, LOST, job=running(annotations=SURVIVES)),
+            "it lost pi-worker-1",
+            id="a program that can do without",
+        ),
+        pytest.param(ended(counts={1: DURING}), "it lost pi-worker-1", id="one that was replaced"),
+        pytest.param(
+            ended((), counts={0: DURING}),
+            "it lost pi-worker-0 (the pod is gone) and 1 more of 2 workers",
+            id="several",
+        ),
+        pytest.param(
+            ended(words=LOST), "The launcher lost pi-worker-1 after 7 s", id="the session alone"
+        ),
+        pytest.param(
+            ended((*FIRST, a_worker(JOB, 1, conditions=[{"type": "Ready", "status": "False"}]))),
+            "has stopped reporting",
+            id="a node that is silent",
+        ),
+    ],
+)
+def test_a_job_that_may_have_done_without_a_worker_has_succeeded_and_says_so(seen, words):
+    last, events = judged(seen)
+    assert last.type == "Succeeded"
+    assert last.message.startswith("MPIJob lab/pi successfully completed. ")
+    assert words in last.message
+    assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
+
+
+RESTARTED = [each | {"restartCount": 1} for each in terminated(0)]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(ended(), id="nothing happened"),
+        pytest.param(ended(job=running(annotations=FAILS)), id="nothing happened to who needs all"),
+        pytest.param(ended(words="the loss is 0.1"), id="a launcher with last words of its own"),
+        pytest.param(ended(counts={1: BEFORE}), id="a worker was replaced before the job ran"),
+        pytest.param(
+            ended(
+                counts={1: DURING},
+                pod=a_launcher_pod(JOB, "Succeeded", age=RAN, containerStatuses=RESTARTED),
+            ),
+            id="nobody knows whether it was before the launcher's last start",
+        ),
+        pytest.param(ended(FIRST, hosts=(0,)), id="a worker that never ran"),
+        pytest.param(ended((*FIRST, a_worker(JOB, 1, "Succeeded"))), id="a worker that was done"),
+    ],
+)
+def test_a_job_that_lost_nobody_just_succeeded(seen):
+    last, events = judged(seen)
+    assert last.message == "MPIJob lab/pi successfully completed."
+    assert events == [("Normal", "MPIJobSucceeded")]
+
+
+def test_there_is_time_to_hear_of_a_worker_that_was_lost():
+    seen = ended(words=LOST)
+    just_now = NOW + timedelta(seconds=2.5)
+    plan = make_plan(seen, PLAIN, just_now)
+    assert plan.look_again == timedelta(seconds=73)
+    assert status_of(seen, plan.troubles, just_now).completion_time is None
+    assert judged(ended(FIRST, LOST), just_now)[0].type == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("words", "workers"),
+    [
+        pytest.param("", [], id="nothing was said"),
+        pytest.param(f"step 7\n{LOST}\n", ["pi-worker-1"], id="among other words"),
+        pytest.param(f"{LOST}\n{WENT_ON}\n", [], id="it went on"),
+        pytest.param(
+            f"{LOST}\n{WENT_ON}\n{LOST.replace('worker-1', 'worker-2')}",
+            ["pi-worker-2"],
+            id="it went on, and lost another",
+        ),
+    ],
+)
+def test_which_workers_were_lost_last(words, workers):
+    assert [contact.worker for contact in lost_contacts(words)] == workers
