@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
-# Several at once, one process more than there are cores. Those that were selected run one by one.
+# Several at once, two processes more than there are cores. Those that were selected run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 
 .PHONY: help
@@ -28,12 +28,8 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 .PHONY: test
 test: test-packages ## everything: check, unit, this machine, real API server, real pods (what CI runs)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries images IF_POSSIBLE=--if-possible
-	@echo '==> Unit tests, and jobs on this machine, side by side. Usually 5 minutes.'
-	$(PYTEST) $(AT_ONCE) tests/unit tests/local
-	@echo '==> Tests on a real API server, one by one: beside others an operator may miss its lease. Usually 10 minutes.'
-	$(PYTEST) tests/api
-	@echo '==> Tests with real pods on two nodes. Usually 13 minutes.'
-	$(PYTEST) tests/cluster
+	@echo '==> All tests, several at once. Usually 14 minutes.'
+	$(PYTEST) $(AT_ONCE) tests
 
 .PHONY: test-packages
 test-packages: setup
@@ -76,9 +72,23 @@ fmt: setup ## format, and fix what can be fixed safely
 	$(BIN)/ruff check --fix .
 
 .PHONY: bench
-bench: setup binaries ## the benchmarks, against rivals in the same run (minutes)
+bench: bench-programs ## the benchmarks, against rivals in the same run (40 minutes; the first time 10 more)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python -m benchmarks.kube
+	@status=0; for each in kube operators local; do \
+	  echo "==> benchmarks.$$each"; $(BIN)/python -m benchmarks.$$each || status=1; \
+	done; exit $$status
+
+.PHONY: bench-operators
+bench-operators: bench-programs ## ours against the Go operator; quick=1 for a look, figures='creation jobs' for some
+	$(BIN)/python -m benchmarks.operators $(if $(quick),--quick) $(if $(figures),--figures $(figures))
+
+.PHONY: bench-real-pods
+bench-real-pods: images binaries bench-programs ## the same with real pods on two nodes (15 minutes; root)
+	$(BIN)/python -m benchmarks.operators.real_pods
+
+.PHONY: bench-programs
+bench-programs: setup
+	$(BIN)/python -m devcluster build control-plane benchmarks
 
 .PHONY: bench-local
 bench-local: setup ## what mpijob run costs beside bare mpirun (a minute)
@@ -89,11 +99,14 @@ bench-training: images binaries ## what the operator costs a job that trains, wi
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: setup binaries ## the tests on a real API server, n times over (n=50), to find what fails rarely
+soak: soak-starts soak-api ## what fails rarely: both below (hours)
+
+.PHONY: soak-api
+soak-api: setup binaries ## the tests on a real API server, n times over (n=50)
 	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done
 
 .PHONY: soak-starts
-soak-starts: binaries images ## n starts (n=25) of each MPI as root and not, with real pods: no launcher may start twice
+soak-starts: binaries images ## n starts (n=25) of each MPI as root and not, with real pods: no launcher may start twice (root)
 	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -q tests/cluster/operator/test_implementations.py -k ranks_run
 
 .PHONY: setup

@@ -153,6 +153,23 @@ TOOLS = {
         ),
         _scheduler_plugins("scheduler", "4 minutes"),
         _scheduler_plugins("controller", "a minute after its scheduler"),
+        Tool(
+            name="kubeflow-mpi-operator",
+            module="mpi-operator",
+            requirement="github.com/kubeflow/mpi-operator",
+            package="github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+            usual="5 minutes",
+            # It would tell the version that it was linked with, and a plain build tells it none.
+            version_arguments=(),
+        ),
+        Tool(
+            name="kwok",
+            module="kwok",
+            requirement="sigs.k8s.io/kwok",
+            package="sigs.k8s.io/kwok/cmd/kwok",
+            usual="2 minutes",
+            version_arguments=(),
+        ),
     )
 }
 
@@ -161,6 +178,7 @@ USES = {
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
+    "benchmarks": ("kubeflow-mpi-operator", "kwok"),
 }
 
 

@@ -1,0 +1,187 @@
+"""What happens with 100,000 pods and 10,000 jobs: measured in small, without a server, and counted.
+
+    python -m benchmarks.limits
+
+Each number comes from the code that runs in the operator; what a cluster adds to it (the API
+server, etcd, the network) is measured by `benchmarks.operators`.
+"""
+
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from benchmarks.pods import running_status, worker_pod
+from mpi_operator.api.reading import read_job
+from mpi_operator.build.config_map import config_map
+from mpi_operator.build.settings import Settings
+from mpi_operator.controller.caches import Caches
+from mpi_operator.controller.kinds import Pod
+from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.observe import Observer
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.status import status_of
+from mpi_operator.kube.cache import Cache
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.resources import PODS
+from mpi_operator.kube.unmeasured import UNMEASURED
+from tests.support.mpijobs import mpijob
+from tests.support.worlds import World
+
+CONFIG_MAP_LIMIT = 2**20  # of the API server, for all data together
+PODS_TO_HOLD = 100_000
+JOBS_TO_HOLD = 10_000
+_SAMPLE = 5_000
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one of something costs."""
+
+    pod_bytes: float
+    """In the cache, indexes and all."""
+    wire_bytes: float
+    """As it comes over a watch."""
+    take_in_seconds: float
+    """CPU for one change of a pod that a watch tells of."""
+    look_seconds: float
+    """CPU for one look at a small job that is settled."""
+
+
+def main() -> None:
+    """Measure and count."""
+    for line in (*config_map_lines(), "", *look_lines(), "", *projection(_costs())):
+        print(line)
+
+
+def config_map_lines() -> Iterator[str]:
+    """How large a job may be before its ConfigMap is too large."""
+    for name, namespace in (("pi", "default"), ("a" * 40, "n" * 30)):
+        sizes = [config_map_bytes(name, namespace, workers) for workers in (1000, 2000)]
+        each, most = (sizes[1] - sizes[0]) / 1000, largest_job(name, namespace)
+        what = f"a name of {len(name)} letters in a namespace of {len(namespace)}"
+        yield f"ConfigMap with {what}: {each:.0f} bytes a worker, {most:,} workers at most"
+
+
+def config_map_bytes(name: str, namespace: str, workers: int) -> int:
+    """The data of a ConfigMap where all workers run."""
+    job = read_job(mpijob(name, namespace, worker={"replicas": workers}))
+    made = config_map(job, range(workers), Settings())
+    return sum(len(text.encode()) for text in made["data"].values())
+
+
+def largest_job(name: str, namespace: str) -> int:
+    """The most workers whose ConfigMap the API server takes."""
+    low, high = 1, 20_000
+    while low < high:
+        middle = (low + high + 1) // 2
+        if config_map_bytes(name, namespace, middle) <= CONFIG_MAP_LIMIT:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def look_lines() -> Iterator[str]:
+    """What a look at a job costs, by its size."""
+    for workers in (2, 100, 1000, 10_000):
+        seconds = look_seconds(workers)
+        yield (
+            f"a look at a settled job with {workers:,} workers: {seconds * 1000:.2f} ms of CPU,"
+            f" {seconds / workers * 1e6:.1f} µs a worker"
+        )
+
+
+def look_seconds(workers: int) -> float:
+    """CPU for one look at a job that runs and has nothing to do, with the operator's own caches."""
+    world = _running_world(workers)
+    caches = Caches(cast("Client", None), ("",), world.settings, UNMEASURED)
+    for (resource, _), manifest in world.cluster:
+        caches.wrote(resource, manifest)
+    observer = Observer(caches, Memories(), clock=lambda: world.now)
+    repeats = max(3, 2000 // workers)
+    start = time.process_time()
+    for _ in range(repeats):
+        _look(observer, world)
+    return (time.process_time() - start) / repeats
+
+
+def _running_world(workers: int) -> World:
+    world = World(workers).settle()
+    world.all_workers_run()
+    world.launcher_runs()
+    return world.settle()
+
+
+def _look(observer: Observer, world: World) -> None:
+    seen = observer.observe(world.key)
+    if seen is None:
+        raise RuntimeError("The job is not in the caches.")
+    plan = make_plan(seen, world.settings, world.now)
+    if plan.actions or status_of(seen, plan.troubles, world.now) != seen.job.status:
+        raise RuntimeError(f"A settled job has something to do: {plan}")
+
+
+def _costs() -> Costs:
+    raws = [_raw(index) for index in range(_SAMPLE)]
+    cache, used = _traced(lambda: _filled(raws))
+    changed = [_raw(index, version=2) for index in range(_SAMPLE)]
+    start = time.process_time()
+    for raw in changed:
+        cache.saw(raw)
+    return Costs(
+        pod_bytes=used / _SAMPLE,
+        wire_bytes=sum(map(len, map(bytes, raws))) / _SAMPLE,
+        take_in_seconds=(time.process_time() - start) / _SAMPLE,
+        look_seconds=look_seconds(2),
+    )
+
+
+def _raw(index: int, version: int = 1) -> msgspec.Raw:
+    pod = worker_pod("default", f"job-{index // 10}", index)
+    pod["metadata"] |= {
+        "uid": f"4dd2ac55-3b10-4c4f-9d6a-{index:012}",
+        "resourceVersion": str(version * 1_000_000 + index),
+        "creationTimestamp": "2026-01-31T12:00:00Z",
+    }
+    return msgspec.Raw(json.dumps({**pod, "status": running_status(index)}).encode())
+
+
+def _filled(raws: list[msgspec.Raw]) -> Cache[Pod]:
+    cache = Cache(PODS, Pod)
+    for raw in raws:
+        cache.saw(raw)
+    return cache
+
+
+def _traced(make: Callable[[], Cache[Pod]]) -> tuple[Cache[Pod], int]:
+    gc.collect()
+    tracemalloc.start()
+    made = make()
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return made, used
+
+
+def projection(costs: Costs) -> Iterator[str]:
+    """What these costs come to for the largest cluster we think of."""
+    yield f"a cached pod: {costs.pod_bytes:,.0f} bytes; on the wire: {costs.wire_bytes:,.0f}"
+    yield f"a change of a pod: {costs.take_in_seconds * 1e6:.0f} µs of CPU"
+    yield f"{PODS_TO_HOLD:,} pods in memory: {PODS_TO_HOLD * costs.pod_bytes / 1e6:,.0f} MB"
+    listed = PODS_TO_HOLD * costs.wire_bytes / 1e6
+    read = PODS_TO_HOLD * costs.take_in_seconds
+    looked = JOBS_TO_HOLD * costs.look_seconds
+    yield f"a start: {listed:,.0f} MB to read, {read:.0f} s to take in, {looked:.0f} s to look at"
+    changes = 1 / costs.take_in_seconds
+    megabytes = changes * costs.wire_bytes / 1e6
+    yield f"one core takes in {changes:,.0f} changes of pods a second, {megabytes:.0f} MB/s"
+
+
+if __name__ == "__main__":
+    main()

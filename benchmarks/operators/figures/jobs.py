@@ -1,0 +1,94 @@
+"""Many small jobs from submission to success, on a fake node: how fast, and at what cost."""
+
+import asyncio
+import time
+
+from benchmarks.measure import at_once
+from benchmarks.operators.comparison import Comparison, against, at_least, at_most
+from benchmarks.operators.conditions import until_jobs
+from benchmarks.operators.contenders import OURS, TUNED, Contender, turns
+from benchmarks.operators.figures.figure import Figure
+from benchmarks.operators.jobs import MPIJOBS, job
+from benchmarks.operators.kwok import fake_node
+from benchmarks.operators.progress import rounds, say
+from benchmarks.operators.quiet import seconds_until_quiet
+from benchmarks.operators.requests import Request, beyond_objects, counted, writes
+from benchmarks.operators.samples import Sample, Samples
+from benchmarks.operators.scale import Scale
+from benchmarks.operators.stage import Stage
+
+WORKERS = 2
+_SLOWEST = 0.5  # jobs a second
+_REST_SECONDS = 60.0
+
+
+def case(jobs: int) -> str:
+    return f"{jobs} jobs"
+
+
+async def measure(stage: Stage, scale: Scale) -> list[Sample]:
+    """Everybody in turns, with the same node."""
+    samples = []
+    for number in rounds(min(scale.rounds, 3), scale.minutes):
+        for contender in turns((OURS, TUNED), number):
+            async with fake_node(stage, launchers_end=True):
+                samples.append(await _one(stage, contender, scale.jobs, number))
+    return samples
+
+
+async def _one(stage: Stage, contender: Contender, jobs: int, number: int) -> Sample:
+    circumstances = await stage.circumstances()
+    async with stage.operator(contender) as operator, stage.namespace() as namespace:
+        stage.log.skip()
+        operator_before, server_before = operator.usage(), stage.apiserver_cpu_seconds()
+        seconds = await _seconds_to_succeed(stage, namespace, jobs)
+        await seconds_until_quiet(operator.pid, time.monotonic(), _REST_SECONDS)
+        after, server_after = operator.usage(), stage.apiserver_cpu_seconds()
+        written = writes(await stage.log.until_now(stage.client), contender.user)
+    say(
+        f"jobs: round {number + 1}, {contender.name}: {jobs} jobs in {seconds:.1f} s,"
+        f" {jobs / seconds:.1f} a second"
+    )
+    values = {
+        "jobs per second": jobs / seconds,
+        "writes": _per_job(beyond_objects(written), jobs),
+        "all writes": _per_job(written, jobs),
+        "server cpu": (server_after - server_before) / jobs,
+        "operator cpu": (after.cpu_seconds - operator_before.cpu_seconds) / jobs,
+        "rss": after.rss_bytes / 1e6,
+    }
+    return Sample(contender.name, case(jobs), number, values, circumstances, counted(written))
+
+
+async def _seconds_to_succeed(stage: Stage, namespace: str, jobs: int) -> float:
+    start = time.monotonic()
+
+    async def submit(number: int) -> None:
+        await stage.client.create(MPIJOBS, job(f"job-{number}", namespace, WORKERS))
+
+    arrived = until_jobs(stage.client, namespace, "Succeeded", jobs, 60 + jobs / _SLOWEST)
+    await asyncio.gather(arrived, at_once(submit, range(jobs), 32))
+    return time.monotonic() - start
+
+
+def _per_job(requests: list[Request], jobs: int) -> float:
+    return len(requests) / jobs
+
+
+def compare(samples: Samples) -> list[Comparison | None]:
+    """Speed, and what one job costs."""
+    [name] = {each.case for each in samples}
+    lines = (
+        ("jobs to Succeeded", "jobs per second", "jobs/s", at_least(2)),
+        ("writes for a job beyond its objects", "writes", "writes", at_most(0.4)),
+        ("CPU of the API server for a job", "server cpu", "s", at_most(0.6)),
+        ("CPU of the operator for a job", "operator cpu", "s", at_most(1)),
+        (f"memory after {name}", "rss", "MB", at_most(1)),
+    )
+    return [
+        against(samples, TUNED.name, what=what, value=value, unit=unit, case=name, wanted=wanted)
+        for what, value, unit, wanted in lines
+    ]
+
+
+FIGURE = Figure("jobs", "Many jobs with two workers, to success on a fake node", measure, compare)

@@ -1,0 +1,168 @@
+"""Our operator and the Go operator with real pods on two nodes: how soon ranks print.
+
+Both run as processes of this machine, one at a time, and start the same images. Exits with 1 if a
+goal is missed.
+
+    python -m benchmarks.operators.real_pods                          # 20 starts of each; root
+    python -m benchmarks.operators.real_pods --starts 3 --mpi mpich   # a quick look
+
+Open MPI is 4.1 here: the Go operator does not tell Open MPI 5 where the workers are, so that all
+ranks run in its launcher.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from benchmarks.operators import machine
+from benchmarks.operators.comparison import Comparison, absolute, against, at_most
+from benchmarks.operators.conditions import until_jobs
+from benchmarks.operators.contenders import GO_PROGRAM, OURS, TUNED, Contender, turns
+from benchmarks.operators.jobs import MPIJOBS
+from benchmarks.operators.progress import say
+from benchmarks.operators.report import Results, report
+from benchmarks.operators.samples import Sample, Samples, fair
+from benchmarks.operators.stage import Stage, stage
+from devcluster import binaries, image_builds
+from devcluster.cluster import Cluster
+from mpi_operator.kube.resources import Manifest
+from tests.cluster.operator.lab import Lab
+from tests.cluster.operator.pi import FLAVOURS, pi
+
+_MPIS = ("openmpi-4", "mpich", "intel")
+_BLOCK = 5  # starts of one contender before it is the other's turn
+_PATIENCE = 120.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and say whether all goals are met."""
+    options = _parser().parse_args(arguments)
+    binaries.provide([GO_PROGRAM])
+    archives = image_builds.provide([f"pi-{mpi}" for mpi in options.mpi])
+    cluster = Cluster(nodes=2, audit=True)
+    found = asyncio.run(_measure(cluster, list(archives.values()), options))
+    return report("real-pods", found, machine.facts())
+
+
+async def _measure(cluster: Cluster, archives: list[Path], options: argparse.Namespace) -> Results:
+    found = Results()
+    async with stage(cluster) as the_stage:
+        await asyncio.to_thread(cluster.load, *archives)
+        for mpi in options.mpi:
+            samples = [
+                sample
+                for block in range(0, options.starts, _BLOCK)
+                for contender in turns((OURS, TUNED), block // _BLOCK)
+                for sample in await _block(
+                    the_stage, contender, mpi, range(block, min(block + _BLOCK, options.starts))
+                )
+            ]
+            found.samples[mpi] = samples
+            found.comparisons[mpi] = compare(fair(samples), mpi)
+    return found
+
+
+async def _block(the_stage: Stage, contender: Contender, mpi: str, numbers: range) -> list[Sample]:
+    circumstances = await the_stage.circumstances()
+    samples = []
+    async with the_stage.operator(contender):
+        for number in numbers:
+            async with the_stage.namespace() as namespace:
+                values = await _start(Lab(the_stage.client, namespace), mpi)
+            say(
+                f"{mpi}: start {number + 1}, {contender.name}: printed after"
+                f" {values['first print']:.2f} s, succeeded after {values['success']:.2f} s,"
+                f" {values['restarts']:.0f} restarts of the launcher"
+            )
+            samples.append(Sample(contender.name, mpi, number, values, circumstances))
+    return samples
+
+
+async def _start(lab: Lab, mpi: str) -> dict[str, float]:
+    started = time.time()
+    await lab.client.create(MPIJOBS, _job(lab.namespace, mpi))
+    await until_jobs(lab.client, lab.namespace, "Succeeded", 1, _PATIENCE)
+    succeeded = time.time()
+    printed = await _first_print(lab)
+    return {
+        "first print": printed - started,
+        "success": succeeded - started,
+        "restarts": float(await lab.restarts("pi")),
+    }
+
+
+def _job(namespace: str, mpi: str) -> Manifest:
+    # The workers stay: their logs are wanted if something goes wrong.
+    job = pi("pi", FLAVOURS[mpi], runPolicy={"cleanPodPolicy": "None"})
+    return {**job, "metadata": {**job["metadata"], "namespace": namespace}}
+
+
+async def _first_print(lab: Lab) -> float:
+    """When a rank printed first, by the clock of the node, which is ours."""
+    [launcher] = (await lab.launchers("pi"))[-1:]
+    name = launcher["metadata"]["name"]
+    async for line in lab.client.log(name, lab.namespace, timestamps=True):
+        moment, _, words = line.decode(errors="replace").partition(" ")
+        if words.startswith("rank "):
+            return datetime.fromisoformat(moment).timestamp()
+    raise RuntimeError(f"No rank of {lab.namespace}/pi has printed anything.")
+
+
+def compare(samples: Samples, mpi: str) -> list[Comparison]:
+    """How soon, and whether launchers stumbled."""
+    lines = [
+        against(
+            samples,
+            TUNED.name,
+            what=f"{mpi}: submission until {what}",
+            value=value,
+            unit="s",
+            case=mpi,
+            wanted=at_most(0.7),
+        )
+        for what, value in (("a rank prints", "first print"), ("success", "success"))
+    ]
+    starts = sum(each.contender == OURS.name for each in samples)
+    restarts = absolute(
+        _summed(samples),
+        TUNED.name,
+        what=f"{mpi}: restarts of launchers in {starts} starts",
+        value="restarts",
+        unit="restarts",
+        case=mpi,
+        wanted=at_most(0),
+    )
+    return [each for each in (*lines, restarts) if each is not None]
+
+
+def _summed(samples: Samples) -> list[Sample]:
+    """One sample for each contender, with all its restarts: the median would hide a rare one."""
+    return [
+        Sample(
+            who,
+            samples[0].case,
+            0,
+            {"restarts": sum(s.values["restarts"] for s in samples if s.contender == who)},
+            samples[0].circumstances,
+        )
+        for who in dict.fromkeys(each.contender for each in samples)
+    ]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.operators.real_pods",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--starts", type=int, default=20, help="of each, with each MPI (20)")
+    parser.add_argument("--mpi", nargs="+", choices=_MPIS, default=_MPIS, help=", ".join(_MPIS))
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Where everybody is measured: one control plane, the same for all, and cleared in between."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from benchmarks.operators import fairness, usage
+from benchmarks.operators.contenders import ALL, Contender
+from benchmarks.operators.fairness import Circumstances
+from benchmarks.operators.jobs import MPIJOBS, job
+from benchmarks.operators.request_log import RequestLog
+from benchmarks.operators.requests import Missing, Request
+from benchmarks.operators.running import Running, running
+from devcluster.control_plane import APISERVER, ControlPlane
+from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.kube import config, errors
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from tests.support.waiting import until
+
+_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+_COUNTED = (MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
+_CLEARING_SECONDS = 180.0
+_MANAGER = "benchmarks"
+
+
+class NotCleared(Exception):
+    """What one contender made does not go away."""
+
+
+class Stage:
+    """The control plane, a client that may do everything, and the log of what was asked."""
+
+    def __init__(self, control_plane: ControlPlane, client: HttpClient) -> None:
+        self.control_plane = control_plane
+        self.client = client
+        self.log = RequestLog(control_plane.directory / "audit.log")
+        self._namespaces = 0
+        self._operators = 0
+
+    async def prepare(self, users: Sequence[str] = ()) -> None:
+        """Everything that is the same for all: the kind of a job, and who may do what."""
+        definition = custom_resource_definition()
+        await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager=_MANAGER)
+        for contender in ALL:
+            await self.client.create(NAMESPACES, {"metadata": {"name": contender.lock_namespace}})
+        for user in (*(each.user for each in ALL), *users):
+            await self.client.create(_BINDINGS, _all_rights(user))
+        await until(self._serves_jobs)
+
+    @asynccontextmanager
+    async def namespace(self) -> AsyncIterator[str]:
+        """A namespace that nobody has used; afterwards it is gone, with all in it."""
+        self._namespaces += 1
+        name = f"bench-{self._namespaces}"
+        await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+        await until(lambda: self._has_account(name))
+        try:
+            yield name
+        finally:
+            await self.clear(name)
+
+    @asynccontextmanager
+    async def operator(self, contender: Contender) -> AsyncIterator[Running]:
+        """A contender that leads and has worked on a job before, so that nothing is its first."""
+        async with self.cold_operator(contender) as operator:
+            async with self.namespace() as namespace:
+                await self.made(operator, job("first", namespace, 2, runs=False))
+            yield operator
+
+    @asynccontextmanager
+    async def cold_operator(self, contender: Contender) -> AsyncIterator[Running]:
+        """A contender that leads, and has done nothing yet."""
+        self._operators += 1
+        try:
+            async with running(contender, self.control_plane, self.client) as operator:
+                yield operator
+        finally:
+            self._operators -= 1
+
+    async def made(
+        self, operator: Running, manifest: dict[str, Any], seconds: float = 300
+    ) -> list[Request]:
+        """Submit a job, and wait until its workers and its launcher exist; all it took."""
+        namespace = manifest["metadata"]["namespace"]
+        workers = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+        missing = Missing(operator.contender.user, namespace, {"pods": workers, "jobs": 1})
+        what = f"{operator.contender.title} makes {workers} workers and a launcher"
+        self.log.skip()
+        await self.client.create(MPIJOBS, manifest)
+        requests = await self.log.collect(missing.is_nothing_after, seconds, what)
+        return [each for each in requests if each.namespace == namespace]
+
+    async def circumstances(self) -> Circumstances:
+        """What is around whoever is measured next."""
+        processes = (
+            self.control_plane.process(component) for component in self.control_plane.components
+        )
+        servers = (part for each in processes for part in (each.born, *each.argv))
+        name = custom_resource_definition()["metadata"]["name"]
+        definition = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+        return Circumstances(
+            servers=fairness.digest(*servers),
+            definition=fairness.digest(json.dumps(definition["spec"], sort_keys=True)),
+            objects={str(each): await self.count(each) for each in _COUNTED},
+            operators=self._operators,
+        )
+
+    def apiserver_cpu_seconds(self) -> float:
+        """What the API server has used so far."""
+        return usage.of(self.control_plane.process(APISERVER).pid).cpu_seconds
+
+    async def count(self, resource: Resource, namespace: str = "") -> int:
+        """How many objects there are, without reading them."""
+        answer = await self.client.raw(f"{resource.collection_path(namespace)}?limit=1")
+        found = msgspec.json.decode(answer)
+        return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
+
+    async def clear(self, namespace: str) -> None:
+        """Remove a namespace, jobs first: an operator must not make again what is removed."""
+        await self.client.delete_collection(MPIJOBS, namespace)
+        await until(lambda: self._is_empty(MPIJOBS, namespace), _CLEARING_SECONDS)
+        await asyncio.sleep(0.2)  # until an operator has heard of it
+        await self.client.delete_collection(PODS, namespace)
+        await self.client.delete(NAMESPACES, namespace)
+        try:
+            await until(lambda: self._is_gone(namespace), _CLEARING_SECONDS)
+        except TimeoutError:
+            left = {str(each): await self.count(each, namespace) for each in _COUNTED}
+            raise NotCleared(
+                f"{namespace} is still there {_CLEARING_SECONDS:.0f} s after it was deleted,"
+                f" with {left}. What comes next would not be comparable."
+            ) from None
+
+    async def _is_empty(self, resource: Resource, namespace: str) -> bool:
+        return await self.count(resource, namespace) == 0
+
+    async def _is_gone(self, namespace: str) -> bool:
+        try:
+            await self.client.get(NAMESPACES, namespace)
+        except errors.NotFound:
+            return True
+        return False
+
+    async def _has_account(self, namespace: str) -> bool:
+        with suppress(errors.NotFound):
+            await self.client.get(SERVICE_ACCOUNTS, "default", namespace)
+            return True
+        return False
+
+    async def _serves_jobs(self) -> bool:
+        with suppress(errors.NotFound):
+            await self.count(MPIJOBS)
+            return True
+        return False
+
+
+@asynccontextmanager
+async def stage(control_plane: ControlPlane, users: Sequence[str] = ()) -> AsyncIterator[Stage]:
+    """A new stage; `users` are others who may do everything, such as a fake kubelet."""
+    await asyncio.to_thread(control_plane.start)
+    try:
+        settings = config.load(kubeconfig=control_plane.kubeconfig())
+        async with HttpClient(settings, user_agent="benchmarks") as client:
+            made = Stage(control_plane, client)
+            await made.prepare(users)
+            yield made
+    finally:
+        await asyncio.to_thread(control_plane.stop)
+
+
+def _all_rights(user: str) -> dict[str, Any]:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "metadata": {"name": f"benchmarks:{user}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }

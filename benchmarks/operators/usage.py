@@ -1,0 +1,44 @@
+"""What a process has used, as the kernel counts it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU since the process began, and the memory it has now."""
+
+    cpu_seconds: float
+    rss_bytes: int
+
+
+class Gone(Exception):
+    """The process has ended."""
+
+
+def of(pid: int) -> Usage:
+    """What /proc says about a process and all its threads."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        raise Gone(f"There is no process {pid} any more.") from None
+    return Usage(cpu_seconds(stat), rss_bytes(status))
+
+
+def cpu_seconds(stat: str) -> float:
+    """User and system time in a /proc/PID/stat."""
+    # The name of the program comes second, in brackets, and may contain anything.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def rss_bytes(status: str) -> int:
+    """The resident set in a /proc/PID/status; a process that is ending has none."""
+    for line in status.splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
