@@ -7,23 +7,34 @@ a launcher said last. Losing that costs time, never correctness.
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from mpi_operator.api import labels, names
 from mpi_operator.api.complaints import InvalidJob
 from mpi_operator.api.reading import read_job, salvaged_job
 from mpi_operator.api.types import Manager, MPIJob
+from mpi_operator.kube.lru import LRU
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, Key, Manifest
 
 from . import pods
 from .caches import Cached, Caches
 from .clock import Clock, utc_now
-from .kinds import LauncherJob, Pod, is_controlled_by
+from .kinds import LauncherJob, Pod, StoredJob, is_controlled_by
 from .memory import Memories, Memory
 from .observed import HostChange, Observed, Taken
 
 T = TypeVar("T", bound=Object)
+
+
+_MOST_READINGS = 256  # of some KB each
+
+
+class _Reading(NamedTuple):
+    """A job as it was read, and what is wrong with it."""
+
+    job: MPIJob
+    complaints: str = ""
 
 
 class Observer:
@@ -38,19 +49,17 @@ class Observer:
         self._caches = caches
         self._memories = memories
         self._clock = clock
+        # A job is looked at much more often than it changes.
+        self._readings: LRU[tuple[str, str], _Reading | None] = LRU(_MOST_READINGS)
 
     def observe(self, key: Key) -> Observed | None:
         """What is known about a job; None where there is none that is ours to look after."""
         stored = self._caches.jobs.get(key)
         if stored is None or stored.metadata.deletion_timestamp:
             return None
-        manifest = stored.manifest()
-        if _is_managed_by_others(manifest):
-            return None
-        try:
-            return self.around(read_job(manifest))
-        except InvalidJob as invalid:
-            return self.around(salvaged_job(manifest), _about_the_job(invalid))
+        version = (stored.metadata.uid, stored.metadata.resource_version)
+        reading = self._readings.recall(version, lambda: _read(stored))
+        return self.around(*reading) if reading else None
 
     def around(self, job: MPIJob, complaints: str = "") -> Observed:
         """What is known about what a job is made of."""
@@ -101,6 +110,17 @@ class Observer:
     def _priorities(self) -> dict[str, int]:
         classes = self._caches.priority_classes
         return {each.metadata.name: each.value for each in classes} if classes else {}
+
+
+def _read(stored: StoredJob) -> _Reading | None:
+    """What a job says; None where it is not ours to look after."""
+    manifest = stored.manifest()
+    if _is_managed_by_others(manifest):
+        return None
+    try:
+        return _Reading(read_job(manifest))
+    except InvalidJob as invalid:
+        return _Reading(salvaged_job(manifest), _about_the_job(invalid))
 
 
 def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
