@@ -10,11 +10,10 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# They take longest, so several processes begin with them, one each.
-WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
-_FAST = "tests/unit/"
-# Then those that take longest, lest one of them is left over when all others have ended. One that
-# is missing here costs a little time and nothing else.
+CLUSTER, OPERATOR, API = WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
+FAST = "tests/unit/"
+# Those that take longest of the others, lest one is left over when all have ended. One that is
+# missing here costs a little time and nothing else.
 LONG = (
     "tests/local/test_examples.py",
     "tests/local/test_remote_shell.py",
@@ -22,6 +21,10 @@ LONG = (
     "tests/local/test_run.py",
     "tests/local/test_stories.py",
 )
+# What fails of the fast ones should show in seconds. Of several processes two begin with what
+# takes longest; one alone comes to that last.
+_ORDER_OF_SEVERAL = (CLUSTER, OPERATOR, FAST, API, *LONG, "")
+_ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER)
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
@@ -41,17 +44,11 @@ def unit(test: str) -> str:
 
 
 def rank(test: str, *, alone: bool) -> int:
-    """What comes first: the fast tests, for a mistake should show in seconds; then the longest.
-
-    Of several processes some begin with what is run as a whole. One alone comes to that last.
-    """
-    places = (_FAST, *LONG)
-    if (whole := unit(test)) in WHOLE:
-        place = WHOLE.index(whole)
-        return len(places) + len(WHOLE) - place if alone else place - len(WHOLE)
-    return next((n for n, place in enumerate(places) if test.startswith(place)), len(places))
+    """What comes first."""
+    place = next(place for place in (*WHOLE, FAST, *LONG, "") if test.startswith(place))
+    return (_ORDER_ALONE if alone else _ORDER_OF_SEVERAL).index(place)
 
 
 def processes() -> int:
-    """Two more than there are cores, for most tests wait."""
-    return min((os.cpu_count() or 1) + 2, 8)
+    """One more than there are cores, for most tests wait."""
+    return min((os.cpu_count() or 1) + 1, 8)

@@ -31,7 +31,7 @@ def test_what_stays_together(one, other, together):
         pytest.param(True, ["unit", "long", "local", "api", "operator", "cluster"], id="alone"),
         pytest.param(
             False,
-            ["cluster", "operator", "api", "unit", "long", "local"],
+            ["cluster", "operator", "unit", "api", "long", "local"],
             id="of several processes",
         ),
     ],

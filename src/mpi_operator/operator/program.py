@@ -22,6 +22,7 @@ from mpi_operator.controller.series import Series
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.election import Elector
 from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.lease import Timing
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import Key
 from mpi_operator.kube.transport import Timeouts
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 # The Go operator's: where both are installed, only one of them works.
 LEASE = "mpi-operator"
 _READS = 16  # beside the writes
+# A server may be slow for seconds, above all when we keep it busy. To end for that is worse than to
+# let the next one wait a little longer after a crash.
+_TIMING = Timing(lease_seconds=20, renew_seconds=10.0)
 # A person waits for the first word about a server that does not answer.
 _IMPATIENT = Timeouts(deadline=5.0)
 
@@ -75,7 +79,11 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
     metrics, series = Metrics(registry), Series(registry)
     lock = Key(options.lock_namespace, LEASE)
     elector = Elector(
-        partial(_client, the_lease_s), namespace=lock.namespace, name=lock.name, metrics=metrics
+        partial(_client, the_lease_s),
+        namespace=lock.namespace,
+        name=lock.name,
+        timing=_TIMING,
+        metrics=metrics,
     )
     series.set_leader(lambda: elector.is_leader)
     calls = options.write_concurrency + _READS

@@ -184,7 +184,7 @@ async def _kill_and_restart(
     await killer.moment.wait()
     await process.kill()
     killer.is_dead.set()
-    # The next one waits until the lease has run out, which takes 15 seconds. Its only meaning is
+    # The next one waits until the lease has run out, which takes 20 seconds. Its only meaning is
     # that nobody else writes any more. The dead do not, and `kill` has waited for the death.
     with suppress(errors.NotFound):
         await client.delete(LEASES, "mpi-operator", namespace)
