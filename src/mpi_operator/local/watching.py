@@ -20,6 +20,9 @@ from .table import Table
 
 # How often a watcher of a quiet kind is told how far it has come.
 _BOOKMARK_SECONDS = 60.0
+# A timer may be early by the resolution of its clock. Who then waits for the rest does so in vain
+# where the clock stands still, as in virtual time.
+_EARLY = 0.001
 # After so many events others have a turn, however fast they are read.
 _TURN = 100
 
@@ -58,7 +61,7 @@ class Watch:
             # All that has happened has been told, and nobody else has had a turn since.
             if is_quiet:
                 yield self._bookmark()
-            if end is not None and _now() >= end:
+            if end is not None and _now() >= end - _EARLY:
                 return
             is_quiet = not await self._has_more(end)
 

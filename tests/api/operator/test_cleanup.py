@@ -57,7 +57,9 @@ async def test_the_launcher_goes_after_its_time_to_live_and_the_job_does_not_run
 
 
 async def test_the_job_itself_goes_with_everything_where_that_is_asked_for(shared: Hands) -> None:
-    job = mpijob("fleeting", runPolicy={"ttlSecondsAfterFinished": 1, "cleanPodPolicy": "None"})
+    # Long enough to be seen as finished, also by who looks rarely because the machine is busy.
+    policy = {"ttlSecondsAfterFinished": 4, "cleanPodPolicy": "None"}
+    job = mpijob("fleeting", runPolicy=policy)
     job["metadata"]["annotations"] = {_TTL_DELETES_JOB: "true"}
     await shared.submit(job)
     await shared.finish("fleeting", workers=2)
