@@ -6,8 +6,12 @@ import time
 from collections.abc import Awaitable, Callable
 
 
-async def until(fact: Callable[[], Awaitable[bool] | bool], seconds: float = 30) -> None:
-    """Return as soon as `fact` is true; TimeoutError if it does not become so."""
+async def until(fact: Callable[[], Awaitable[bool] | bool], seconds: float = 60) -> None:
+    """Return as soon as `fact` is true; TimeoutError if it does not become so.
+
+    Usually after milliseconds. But Kubernetes' garbage collector learns of a new kind only after
+    half a minute, and machines are busy at times.
+    """
     clock = asyncio.get_running_loop().time
     start = clock()
     async with asyncio.timeout(seconds):

@@ -145,7 +145,7 @@ async def test_another_job_of_the_same_name_starts_afresh(shared: Hands) -> None
     await shared.client.delete(MPIJOBS, "phoenix", shared.namespace)
     await shared.submit(mpijob("phoenix"))
     # What is left of the old one has the names that the new one needs, until it is collected.
-    await until(lambda: _are_others(shared, "phoenix", before))
+    await until(lambda: _are_others(shared, "phoenix", before), 120)
     await shared.finish("phoenix", workers=2)
 
 
