@@ -16,11 +16,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.goal import Goal, at_least, at_most
+from benchmarks.kubelet import let_run
 from benchmarks.measure import Cost, Task
-from benchmarks.pods import running_status, worker_pod
+from benchmarks.pods import worker_pod
+from benchmarks.progress import say
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
@@ -31,25 +34,6 @@ CONTENDERS = ("ours", "bare", "official")
 RESULTS = Path(".benchmarks/kube.json")
 
 Results = dict[str, dict[str, Cost]]
-
-
-@dataclass(frozen=True)
-class Goal:
-    """Something we claim."""
-
-    claim: str
-    measured: float
-    wanted: float
-    at_most: bool = False
-
-    @property
-    def is_met(self) -> bool:
-        return self.measured <= self.wanted if self.at_most else self.measured >= self.wanted
-
-    def __str__(self) -> str:
-        sign = "≤" if self.at_most else "≥"
-        verdict = "met" if self.is_met else "MISSED"
-        return f"{verdict:7}{self.claim}: {self.measured:.2f} (goal {sign} {self.wanted:g})"
 
 
 def main() -> None:
@@ -117,9 +101,7 @@ async def fill(client: HttpClient, namespace: str, count: int) -> None:
 
     async def make(index: int) -> None:
         pod = await client.create(PODS, worker_pod(namespace, f"job-{index // 64}", index))
-        name = pod["metadata"]["name"]
-        status = {"status": running_status(index)}
-        await client.patch(PODS, name, status, namespace, subresource="status")
+        await let_run(client, namespace, pod["metadata"]["name"], index)
 
     await asyncio.gather(*map(make, range(count)))
 
@@ -131,23 +113,22 @@ def goals_of(results: Results) -> list[Goal]:
         Goal(
             "creates per second, 64 at a time, as a part of what bare aiohttp does",
             create["bare"].wall_seconds / create["ours"].wall_seconds,
-            0.95,
+            at_least(0.95),
         ),
         Goal(
             "CPU of bare aiohttp with json per create, in ours",
             create["bare"].cpu_seconds / create["ours"].cpu_seconds,
-            0.95,
+            at_least(0.95),
         ),
         Goal(
             "CPU of the official client per create, in ours",
             create["official"].cpu_seconds / create["ours"].cpu_seconds,
-            5,
+            at_least(5),
         ),
         Goal(
             "KB per cached pod",
             cache["ours"].bytes / cache["ours"].count / 1000,
-            2,
-            at_most=True,
+            at_most(2),
         ),
     ]
 
@@ -199,10 +180,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def say(message: str) -> None:
-    print(f"==> {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.kube import Goal, say
+from benchmarks.goal import Goal, at_least, at_most
+from benchmarks.progress import say
 from tests.local.environments import environment
 
 WORKERS = 2
@@ -162,8 +163,8 @@ def measure(bench: Bench, rounds: int) -> list[Goal]:
     longer = [_extra_seconds(bench, number) for number in range(rounds)]
     ratios = [ratio for number in range(_JOBS) for ratio in _bandwidth_ratios(bench, number)]
     return [
-        Goal("seconds that mpijob run takes longer", _median(longer), 0.5, at_most=True),
-        Goal("allreduce bandwidth, ours to bare", _median(ratios), 0.98),
+        Goal("seconds that mpijob run takes longer", _median(longer), at_most(0.5)),
+        Goal("allreduce bandwidth, ours to bare", _median(ratios), at_least(0.98)),
     ]
 
 

@@ -1,15 +1,17 @@
-"""The API server's audit log: who did what, for tests that count requests.
+"""The API server's audit log: who did what and when, for those who count or time requests.
 
 The policy keeps the metadata of every request and leaves out the stage RequestReceived. A watch
 has two records, one when it starts (stage ResponseStarted) and one when it ends; everything else
 has one. The server writes a record just *after* it has answered: wait for it, do not expect it.
 """
 
-import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -17,6 +19,9 @@ POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata"}],
 }
+
+_WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
+_OWN_AFFAIRS = frozenset(("leases",))  # of who asks, and not what it was asked to do
 
 
 @dataclass(frozen=True)
@@ -29,34 +34,117 @@ class Record:
     subresource: str
     namespace: str
     name: str
+    """Of the object, but where one was created: there only the body has it."""
     code: int
     stage: str
     user_agent: str
     uri: str
+    received: float = 0.0
+    answered: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """What was asked, such as `update mpijobs/status`; a refusal is told with its code."""
+        place = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {place}" + ("" if self.code < 300 else f" ({self.code})")
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb in _WRITES and self.resource not in _OWN_AFFAIRS
+
+    def has_created(self, resource: str) -> bool:
+        """Whether there is one more of a resource since."""
+        created = (self.verb, self.resource, self.subresource, self.code)
+        return created == ("create", resource, "", 201)
+
+
+class Log:
+    """Hands out each record once, oldest first. To read costs the API server nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> list[Record]:
+        """What was answered since this was last called, but for what is still being written."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as log:
+            log.seek(self._offset)
+            text = log.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [parse(line) for line in whole.splitlines()]
+
+    def skip(self) -> None:
+        """Forget what there is so far."""
+        self._offset = self._path.stat().st_size
 
 
 def read(log: Path) -> Iterator[Record]:
     """The records so far, oldest first; a line that is still being written is left out."""
-    if not log.exists():
-        return
-    with log.open() as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield _record(json.loads(line))
+    return iter(Log(log).new())
 
 
-def _record(event: dict[str, Any]) -> Record:
-    # Creations name their object only in the body, so the metadata of those lacks the name.
-    target = event.get("objectRef", {})
+def writes(records: Iterable[Record], user: str) -> list[Record]:
+    """What a user has asked to be written, its lease aside, whether that was done or not."""
+    return [each for each in records if each.user == user and each.is_write]
+
+
+def counted(records: Iterable[Record]) -> dict[str, int]:
+    """How many there are of each kind."""
+    return dict(sorted(Counter(each.kind for each in records).items()))
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Target(msgspec.Struct, frozen=True):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    code: int = 0
+
+
+class _Line(msgspec.Struct, frozen=True, rename="camel"):
+    verb: str
+    stage: str
+    user: _User = _User()
+    user_agent: str = ""
+    object_ref: _Target = _Target()
+    response_status: _Status = _Status()
+    uri: str = msgspec.field(default="", name="requestURI")
+    request_received_timestamp: datetime | None = None
+    stage_timestamp: datetime | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def parse(line: bytes) -> Record:
+    """A line of the log."""
+    found = _decode(line)
+    target = found.object_ref
     return Record(
-        user=event["user"].get("username", ""),
-        verb=event["verb"],
-        resource=target.get("resource", ""),
-        subresource=target.get("subresource", ""),
-        namespace=target.get("namespace", ""),
-        name=target.get("name", ""),
-        code=event.get("responseStatus", {}).get("code", 0),
-        stage=event["stage"],
-        user_agent=event.get("userAgent", ""),
-        uri=event["requestURI"],
+        user=found.user.username,
+        verb=found.verb,
+        resource=target.resource,
+        subresource=target.subresource,
+        namespace=target.namespace,
+        name=target.name,
+        code=found.response_status.code,
+        stage=found.stage,
+        user_agent=found.user_agent,
+        uri=found.uri,
+        received=_seconds(found.request_received_timestamp),
+        answered=_seconds(found.stage_timestamp),
     )
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment else 0.0

@@ -164,11 +164,16 @@ class ControlPlane:
         """The API server as a stranger sees it."""
         return self._users.anonymous_endpoint()
 
-    def audit_records(self) -> Iterator[audit.Record]:
-        """What the API server was asked so far, if started with `audit=True` (see `audit`)."""
+    @property
+    def audit_log(self) -> Path:
+        """Where the API server tells what it was asked, if started with `audit=True`."""
         if not self._audit:
             raise RuntimeError("There is no audit log: start the control plane with audit=True.")
-        return audit.read(self.directory / "audit.log")
+        return self.directory / "audit.log"
+
+    def audit_records(self) -> Iterator[audit.Record]:
+        """What the API server was asked so far (see `audit`)."""
+        return audit.read(self.audit_log)
 
     def process(self, component: str) -> Process:
         """One of the components as a process."""

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from benchmarks.operators import figures, kwok, machine, raw
 from benchmarks.operators.figures.figure import Figure
-from benchmarks.operators.progress import say
 from benchmarks.operators.report import Results, report
 from benchmarks.operators.samples import fair
 from benchmarks.operators.scale import FULL, QUICK, Scale, with_rounds
 from benchmarks.operators.stage import Stage, stage
+from benchmarks.progress import say
 from devcluster import binaries
 from devcluster.control_plane import ControlPlane
 

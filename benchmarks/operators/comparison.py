@@ -2,31 +2,10 @@
 
 from dataclasses import dataclass
 
+from benchmarks.goal import Wanted
 from benchmarks.operators.contenders import OURS
 from benchmarks.operators.samples import Samples, values
 from benchmarks.operators.spread import Spread, spread
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a measured number should be."""
-
-    number: float
-    at_most: bool
-
-    def is_met(self, measured: float) -> bool:
-        return measured <= self.number if self.at_most else measured >= self.number
-
-    def __str__(self) -> str:
-        return f"{'≤' if self.at_most else '≥'} {self.number:g}"
-
-
-def at_most(number: float) -> Wanted:
-    return Wanted(number, at_most=True)
-
-
-def at_least(number: float) -> Wanted:
-    return Wanted(number, at_most=False)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
-"""Waiting until jobs have come somewhere, with one watch for all of them."""
+"""Bringing jobs somewhere, and waiting for it with one watch for all of them."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import msgspec
 
+from benchmarks.measure import at_once
 from benchmarks.operators.jobs import MPIJOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import Manifest
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -44,6 +47,18 @@ async def until_jobs(
         raise TimeoutError(
             f"{len(arrived)} of {count} jobs were {condition} after {seconds:.0f} s"
         ) from None
+
+
+async def submit_until(
+    client: HttpClient, jobs: Sequence[Manifest], condition: str, seconds: float
+) -> None:
+    """Submit jobs of one namespace together, and return when all have had a condition."""
+
+    async def submit(job: Manifest) -> None:
+        await client.create(MPIJOBS, job)
+
+    arrived = until_jobs(client, jobs[0]["metadata"]["namespace"], condition, len(jobs), seconds)
+    await asyncio.gather(arrived, at_once(submit, jobs, 32))
 
 
 async def _follow(

@@ -18,15 +18,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from benchmarks.goal import at_most
 from benchmarks.operators import machine
-from benchmarks.operators.comparison import Comparison, absolute, against, at_most
+from benchmarks.operators.comparison import Comparison, absolute, against
 from benchmarks.operators.conditions import until_jobs
 from benchmarks.operators.contenders import GO_PROGRAM, OURS, TUNED, Contender, turns
 from benchmarks.operators.jobs import MPIJOBS
-from benchmarks.operators.progress import say
 from benchmarks.operators.report import Results, report
 from benchmarks.operators.samples import Sample, Samples, fair
 from benchmarks.operators.stage import Stage, stage
+from benchmarks.progress import say
 from devcluster import binaries, image_builds
 from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest

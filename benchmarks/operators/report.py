@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from benchmarks.operators import pictures, results
 from benchmarks.operators.comparison import Comparison
-from benchmarks.operators.progress import say
 from benchmarks.operators.samples import Sample
 from benchmarks.operators.table import facts_lines, table
+from benchmarks.progress import say
 
 
 class Results:

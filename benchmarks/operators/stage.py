@@ -12,9 +12,9 @@ from benchmarks.operators import fairness, usage
 from benchmarks.operators.contenders import ALL, Contender
 from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.jobs import MPIJOBS, job
-from benchmarks.operators.request_log import RequestLog
-from benchmarks.operators.requests import Missing, Request
+from benchmarks.operators.requests import Missing
 from benchmarks.operators.running import Running, running
+from devcluster.audit import Record
 from devcluster.control_plane import APISERVER, ControlPlane
 from mpi_operator.api.definition import custom_resource_definition
 from mpi_operator.kube import config, errors
@@ -30,6 +30,7 @@ from mpi_operator.kube.resources import (
     SERVICES,
     Resource,
 )
+from tests.support.audited import AuditLog
 from tests.support.waiting import until
 
 _BINDINGS = Resource(
@@ -50,7 +51,7 @@ class Stage:
     def __init__(self, control_plane: ControlPlane, client: HttpClient) -> None:
         self.control_plane = control_plane
         self.client = client
-        self.log = RequestLog(control_plane.directory / "audit.log")
+        self.log = AuditLog(control_plane, client)
         self._namespaces = 0
         self._operators = 0
 
@@ -96,7 +97,7 @@ class Stage:
 
     async def made(
         self, operator: Running, manifest: dict[str, Any], seconds: float = 300
-    ) -> list[Request]:
+    ) -> list[Record]:
         """Submit a job, and wait until its workers and its launcher exist; all it took."""
         namespace = manifest["metadata"]["namespace"]
         workers = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]

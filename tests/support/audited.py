@@ -1,10 +1,12 @@
 """What an operator wrote, as the API server's audit log has it."""
 
+import asyncio
+import time
 import uuid
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 
+from devcluster import audit
 from devcluster.audit import Record
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
@@ -14,38 +16,48 @@ from tests.support.hands import Hands
 from tests.support.mpijobs import install
 from tests.support.waiting import until
 
-_WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_PAUSE = 0.05
 
 
-class AuditLog:
-    """The log of one control plane, read from where the last reading ended."""
+class TookTooLong(Exception):
+    """What was waited for did not happen in time."""
+
+
+class AuditLog(audit.Log):
+    """The log of a control plane that runs, read on from where the last reading ended."""
 
     def __init__(self, control_plane: ControlPlane, client: HttpClient) -> None:
-        self._control_plane = control_plane
+        super().__init__(control_plane.audit_log)
         self._client = client
-        self._read = 0
+
+    async def collect(
+        self, is_enough: Callable[[Sequence[Record]], bool], seconds: float, what: str
+    ) -> list[Record]:
+        """Read until there is enough. `is_enough` is shown each record once, as they come."""
+        found: list[Record] = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            new = self.new()
+            found += new
+            if is_enough(new):
+                return found
+            await asyncio.sleep(_PAUSE)
+        raise TookTooLong(f"{what}: not within {seconds:.0f} s")
+
+    async def until_now(self) -> list[Record]:
+        """All that was asked before now: a mark of ours comes after it."""
+        mark = f"mark-{uuid.uuid4()}"
+        with suppress(errors.NotFound):
+            await self._client.get(NAMESPACES, mark)
+
+        def is_marked(new: Sequence[Record]) -> bool:
+            return any(each.name == mark for each in new)
+
+        return await self.collect(is_marked, 30, "the audit log catches up")
 
     async def writes(self, user: str) -> list[Record]:
-        """What a user has asked to be written since this was last called, leases aside."""
-        await self._caught_up()
-        records = list(self._control_plane.audit_records())
-        new, self._read = records[self._read :], len(records)
-        return [
-            record
-            for record in new
-            if record.user == user and record.verb in _WRITES and record.resource != "leases"
-        ]
-
-    async def _caught_up(self) -> None:
-        """Wait until the log has all that happened so far: a mark of ours comes after it."""
-        mark = f"mark-{uuid.uuid4()}"
-        try:
-            await self._client.get(NAMESPACES, mark)
-        except errors.NotFound:
-            await until(lambda: self._has(mark))
-
-    def _has(self, mark: str) -> bool:
-        return any(record.name == mark for record in self._control_plane.audit_records())
+        """What a user has asked to be written since the log was last read, leases aside."""
+        return audit.writes(await self.until_now(), user)
 
 
 @asynccontextmanager
@@ -68,12 +80,3 @@ async def _has_account(client: HttpClient, namespace: str) -> bool:
 
 def service_account(namespace: str) -> str:
     return f"system:serviceaccount:{namespace}:mpi-operator"
-
-
-def summary(writes: Iterable[Record]) -> dict[str, int]:
-    """How often which verb was used on which kind; what the server did not do is marked."""
-    counted = Counter[str]()
-    for each in writes:
-        kind = f"{each.resource}/{each.subresource}" if each.subresource else each.resource
-        counted[f"{each.verb} {kind}" + ("" if each.code < 300 else f" ({each.code})")] += 1
-    return dict(sorted(counted.items()))

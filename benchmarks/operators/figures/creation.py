@@ -6,24 +6,20 @@ these pods, so that making them is all that happens.
 
 from collections.abc import Sequence
 
+from benchmarks.goal import at_least, at_most
 from benchmarks.operators import raw
-from benchmarks.operators.comparison import (
-    Comparison,
-    against,
-    at_least,
-    at_most,
-    between_cases,
-)
+from benchmarks.operators.comparison import Comparison, against, between_cases
 from benchmarks.operators.contenders import GO, OURS, TUNED, Contender, turns
 from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.figures.figure import Figure
 from benchmarks.operators.jobs import MPIJOBS, job
-from benchmarks.operators.progress import rounds, say
-from benchmarks.operators.requests import Request, span
+from benchmarks.operators.requests import span
 from benchmarks.operators.running import Running
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
+from benchmarks.progress import rounds, say
+from devcluster.audit import Record
 from mpi_operator.kube.resources import PODS, Manifest
 
 RAW = "raw"
@@ -84,7 +80,7 @@ async def _one(
     return _sample(name, workers, number, seconds, circumstances)
 
 
-def seconds_to_exist(requests: Sequence[Request], user: str) -> float:
+def seconds_to_exist(requests: Sequence[Record], user: str) -> float:
     """From the moment the job came to the API server to the last pod, or the launcher's Job."""
     came = min(each.received for each in requests if each.has_created("mpijobs"))
     made = (each for each in requests if each.user == user)
@@ -108,7 +104,7 @@ async def _raw_round(stage: Stage, known: dict[int, list[Manifest]], number: int
             bodies = raw.bodies(pods, namespace, owner["metadata"]["uid"])
             stage.log.skip()
             await raw.post(str(stage.control_plane.kubeconfig(raw.USER)), namespace, bodies)
-            requests = await stage.log.until_now(stage.client)
+            requests = await stage.log.until_now()
         posts = [each for each in requests if each.user == raw.USER and each.has_created("pods")]
         seconds = span(posts)
         _tell(number, RAW, workers, seconds)

@@ -1,21 +1,21 @@
 """Many small jobs from submission to success, on a fake node: how fast, and at what cost."""
 
-import asyncio
 import time
 
-from benchmarks.measure import at_once
-from benchmarks.operators.comparison import Comparison, against, at_least, at_most
-from benchmarks.operators.conditions import until_jobs
+from benchmarks.goal import at_least, at_most
+from benchmarks.operators.comparison import Comparison, against
+from benchmarks.operators.conditions import submit_until
 from benchmarks.operators.contenders import OURS, TUNED, Contender, turns
 from benchmarks.operators.figures.figure import Figure
-from benchmarks.operators.jobs import MPIJOBS, job
+from benchmarks.operators.jobs import job
 from benchmarks.operators.kwok import fake_node
-from benchmarks.operators.progress import rounds, say
 from benchmarks.operators.quiet import seconds_until_quiet
-from benchmarks.operators.requests import Request, beyond_objects, counted, writes
+from benchmarks.operators.requests import beyond_objects
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
+from benchmarks.progress import rounds, say
+from devcluster.audit import Record, counted
 
 WORKERS = 2
 _SLOWEST = 0.5  # jobs a second
@@ -44,7 +44,7 @@ async def _one(stage: Stage, contender: Contender, jobs: int, number: int) -> Sa
         seconds = await _seconds_to_succeed(stage, namespace, jobs)
         await seconds_until_quiet(operator.pid, time.monotonic(), _REST_SECONDS)
         after, server_after = operator.usage(), stage.apiserver_cpu_seconds()
-        written = writes(await stage.log.until_now(stage.client), contender.user)
+        written = await stage.log.writes(contender.user)
     say(
         f"jobs: round {number + 1}, {contender.name}: {jobs} jobs in {seconds:.1f} s,"
         f" {jobs / seconds:.1f} a second"
@@ -62,16 +62,12 @@ async def _one(stage: Stage, contender: Contender, jobs: int, number: int) -> Sa
 
 async def _seconds_to_succeed(stage: Stage, namespace: str, jobs: int) -> float:
     start = time.monotonic()
-
-    async def submit(number: int) -> None:
-        await stage.client.create(MPIJOBS, job(f"job-{number}", namespace, WORKERS))
-
-    arrived = until_jobs(stage.client, namespace, "Succeeded", jobs, 60 + jobs / _SLOWEST)
-    await asyncio.gather(arrived, at_once(submit, range(jobs), 32))
+    made = [job(f"job-{number}", namespace, WORKERS) for number in range(jobs)]
+    await submit_until(stage.client, made, "Succeeded", 60 + jobs / _SLOWEST)
     return time.monotonic() - start
 
 
-def _per_job(requests: list[Request], jobs: int) -> float:
+def _per_job(requests: list[Record], jobs: int) -> float:
     return len(requests) / jobs
 
 

@@ -6,18 +6,18 @@ fastest, and then we say that the workers run, as a kubelet would.
 
 import asyncio
 
+from benchmarks.goal import at_most
+from benchmarks.kubelet import let_run
 from benchmarks.measure import at_once
-from benchmarks.operators.comparison import Comparison, against, at_most
+from benchmarks.operators.comparison import Comparison, against
 from benchmarks.operators.contenders import OURS, TUNED, Contender, turns
 from benchmarks.operators.figures.figure import Figure
 from benchmarks.operators.jobs import job
-from benchmarks.operators.progress import rounds, say
 from benchmarks.operators.quiet import seconds_until_quiet
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
-from benchmarks.pods import running_status
-from mpi_operator.kube.resources import PODS
+from benchmarks.progress import rounds, say
 
 _WORKERS = 1000  # of one job: what its ConfigMap can hold is far more
 _REST_SECONDS = 180.0
@@ -46,18 +46,17 @@ async def _fill(stage: Stage, namespace: str, pods: int) -> None:
     async with stage.cold_operator(OURS) as operator:
         for number, workers in enumerate(sizes):
             await stage.made(operator, job(f"big-{number}", namespace, workers, runs=False))
-        names = (f"big-{n}-worker-{i}" for n, size in enumerate(sizes) for i in range(size))
-        await _let_run(stage, namespace, list(names))
+        await _let_run(stage, namespace, sizes)
         await seconds_until_quiet(operator.pid, asyncio.get_running_loop().time(), _REST_SECONDS)
 
 
-async def _let_run(stage: Stage, namespace: str, names: list[str]) -> None:
-    async def let_run(named: tuple[int, str]) -> None:
-        index, name = named
-        status = {"status": running_status(index)}
-        await stage.client.patch(PODS, name, status, namespace, subresource="status")
+async def _let_run(stage: Stage, namespace: str, sizes: list[int]) -> None:
+    names = [f"big-{n}-worker-{i}" for n, size in enumerate(sizes) for i in range(size)]
 
-    await at_once(let_run, list(enumerate(names)), 32)
+    async def run(index: int) -> None:
+        await let_run(stage.client, namespace, names[index], index)
+
+    await at_once(run, range(len(names)), 32)
 
 
 async def _one(stage: Stage, contender: Contender, pods: int, number: int) -> Sample:

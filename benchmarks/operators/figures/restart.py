@@ -5,19 +5,19 @@ Each works on jobs that it has made itself, because each has its own idea of wha
 
 import asyncio
 
-from benchmarks.measure import at_once
-from benchmarks.operators.comparison import Comparison, absolute, against, at_most
-from benchmarks.operators.conditions import until_jobs
+from benchmarks.goal import at_most
+from benchmarks.operators.comparison import Comparison, absolute, against
+from benchmarks.operators.conditions import submit_until
 from benchmarks.operators.contenders import OURS, TUNED, Contender
 from benchmarks.operators.figures.figure import Figure
-from benchmarks.operators.jobs import MPIJOBS, job
+from benchmarks.operators.jobs import job
 from benchmarks.operators.kwok import fake_node
-from benchmarks.operators.progress import say
 from benchmarks.operators.quiet import seconds_until_quiet
-from benchmarks.operators.requests import counted, writes
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
+from benchmarks.progress import say
+from devcluster.audit import counted
 
 _SLOWEST = 1.0  # jobs a second
 _REST_SECONDS = 300.0
@@ -51,13 +51,9 @@ async def measure(stage: Stage, scale: Scale) -> list[Sample]:
 
 async def _fill(stage: Stage, contender: Contender, namespace: str, jobs: int) -> None:
     say(f"restart: {contender.name} makes {jobs} jobs that run")
-
-    async def submit(number: int) -> None:
-        await stage.client.create(MPIJOBS, job(f"job-{number}", namespace, 1))
-
+    made = [job(f"job-{number}", namespace, 1) for number in range(jobs)]
     async with stage.cold_operator(contender) as operator:
-        arrived = until_jobs(stage.client, namespace, "Running", jobs, 60 + jobs / _SLOWEST)
-        await asyncio.gather(arrived, at_once(submit, range(jobs), 32))
+        await submit_until(stage.client, made, "Running", 60 + jobs / _SLOWEST)
         now = asyncio.get_running_loop().time()
         await seconds_until_quiet(operator.pid, now, _REST_SECONDS)
 
@@ -69,7 +65,7 @@ async def _one(
     async with stage.cold_operator(contender) as operator:
         seconds = await seconds_until_quiet(operator.pid, operator.started, _REST_SECONDS)
         cpu = operator.usage().cpu_seconds
-        written = writes(await stage.log.until_now(stage.client), contender.user)
+        written = await stage.log.writes(contender.user)
     say(
         f"restart: {number + 1}, {contender.name}: at rest after {seconds:.1f} s,"
         f" {len(written)} writes"

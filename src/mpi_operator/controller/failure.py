@@ -30,4 +30,4 @@ def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
 
 def _last_failed(seen: Observed) -> Pod | None:
     failed = [pod for pod in seen.launcher_pods if pod.status.phase == "Failed"]
-    return max(failed, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+    return max(failed, key=pods.by_age, default=None)

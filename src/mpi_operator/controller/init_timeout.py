@@ -62,7 +62,7 @@ def _runs(seen: Observed) -> bool:
 
 def _given_up(seen: Observed) -> str:
     """What the first try of the launcher says. Further ones begin after the start."""
-    first = min(seen.launcher_pods, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+    first = min(seen.launcher_pods, key=pods.by_age, default=None)
     failed = seen.launcher.status.failed if seen.launcher else 0
     if first is None or failed > 1 or pods.ends(first) > 1:
         return ""

@@ -7,16 +7,21 @@ in the same one, which the node counts.
 from collections.abc import Iterator
 
 from mpi_operator.api import conditions
-from mpi_operator.api.types import MPIJobStatus
+from mpi_operator.api.types import MPIJob, MPIJobStatus
 
 from . import pods
-from .kinds import Pod
 from .news import News, warning
 from .observed import Observed
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 
 _USUAL_LIMIT = 6  # that of Jobs
+
+
+def most_tries(job: MPIJob) -> int:
+    """How often a launcher may be started again."""
+    limit = job.spec.run_policy.backoff_limit
+    return _USUAL_LIMIT if limit is None else limit
 
 
 def restarts(seen: Observed) -> int:
@@ -29,8 +34,7 @@ def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> 
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
     if not is_new or conditions.is_finished(status.conditions):
         return
-    limit = seen.job.spec.run_policy.backoff_limit
-    tries = f"{_failed(status) + restarts(seen)} of {_USUAL_LIMIT if limit is None else limit}"
+    tries = f"{_failed(status) + restarts(seen)} of {most_tries(seen.job)}"
     message = f"The launcher is started again ({tries} times): {_how_it_ended(seen)}"
     yield warning(RESTARTED, message)
 
@@ -43,11 +47,7 @@ def _failed(status: MPIJobStatus) -> int:
 def _how_it_ended(seen: Observed) -> str:
     ended = [pod for pod in seen.launcher_pods if pods.last_exit(pod) or pods.is_failed(pod)]
     if ended:
-        last = max(ended, key=_age)
+        last = max(ended, key=pods.by_age)
         return f"{last.metadata.name}: {pods.how_it_ended(last)}"
     heard = ": ".join(filter(None, (seen.last_exit, seen.last_words)))
     return f"its pod is gone{f' ({heard})' if heard else ''}"
-
-
-def _age(pod: Pod) -> str:
-    return pod.metadata.creation_timestamp

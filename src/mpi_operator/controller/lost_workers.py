@@ -109,7 +109,7 @@ def _began(seen: Observed) -> datetime | None:
 
 def _successful(seen: Observed) -> Pod | None:
     ended = (pod for pod in seen.launcher_pods if pod.status.phase == "Succeeded")
-    return max(ended, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+    return max(ended, key=pods.by_age, default=None)
 
 
 def _account(seen: Observed, losses: Mapping[str, str]) -> str:

@@ -125,7 +125,7 @@ def _read(stored: StoredJob) -> _Reading | None:
 
 def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
     """What the launcher said last. With a Job that gives up, its pod goes before we look."""
-    oldest_first = sorted(launcher_pods, key=lambda pod: pod.metadata.creation_timestamp)
+    oldest_first = sorted(launcher_pods, key=pods.by_age)
     for pod in oldest_first:
         memory.last_words = pods.last_words(pod) or memory.last_words
         memory.last_exit = pods.last_exit(pod) or memory.last_exit

@@ -127,6 +127,11 @@ def ends(pod: Pod) -> int:
     )
 
 
+def by_age(pod: Pod) -> str:
+    """For sorting, the oldest first."""
+    return pod.metadata.creation_timestamp
+
+
 def restarts(pod: Pod) -> int:
     return sum(status.restart_count for status in pod.status.container_statuses)
 

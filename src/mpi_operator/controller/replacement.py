@@ -23,13 +23,13 @@ from mpi_operator.api.types import MPIJob, Time
 
 from . import pods, trouble
 from .kinds import Pod, StoredConfigMap
+from .launcher_tries import most_tries
 from .news import News, warning
 from .observed import Observed
 from .trouble import Trouble
 
 REPLACED = "WorkerReplaced"  # the reason of the event
 
-_USUAL_LIMIT = 6  # as often as a launcher is tried
 _FIRST_DELAY = timedelta(seconds=10)
 _LONGEST_DELAY = timedelta(minutes=5)
 _FORGIVEN_AFTER = timedelta(hours=1)
@@ -159,10 +159,7 @@ def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
 
 def _limit(job: MPIJob) -> int:
     chosen = annotations.number(job.metadata.annotations, annotations.MAX_WORKER_REPLACEMENTS)
-    if chosen is not None:
-        return chosen
-    limit = job.spec.run_policy.backoff_limit
-    return _USUAL_LIMIT if limit is None else limit
+    return most_tries(job) if chosen is None else chosen  # as often as a launcher
 
 
 def _delay(times: int) -> timedelta:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.audit import counted
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS
 from tests.api.conftest import StartControlPlane
-from tests.support.audited import AuditLog, new_namespace, service_account, summary
+from tests.support.audited import AuditLog, new_namespace, service_account
 from tests.support.hands import Hands
 from tests.support.masses import Masses, Node, clone, job, take_names
 from tests.support.mirror import mirrored
@@ -53,7 +54,7 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
         await _bring_to_rest(crowd)
         log = AuditLog(control_plane, client)
         await process.stop()
-        before = summary(await log.writes(service_account(_HOME)))
+        before = counted(await log.writes(service_account(_HOME)))
         assert before["create events"] > 100  # so they would be seen
         copies = (f"done-{number}" for number in range(1, _CLONES + 1))
         await asyncio.gather(*(clone(crowd, "done-0", copy) for copy in copies))
@@ -66,7 +67,7 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
     assert [each for each in writes if each.code < 300] == []
     # Services are cached only where they have our label, and Secrets never. So whether a name is
     # still taken by a stranger is asked; the server says no, and nothing has changed.
-    assert summary(writes) == {
+    assert counted(writes) == {
         "create services (409)": _COUNTS["taken"],
         "create secrets (409)": _COUNTS["taken"],
     }

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from devcluster.audit import counted
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from tests.api.conftest import StartControlPlane
-from tests.support.audited import AuditLog, new_namespace, service_account, summary
+from tests.support.audited import AuditLog, new_namespace, service_account
 from tests.support.gateway import Forward, gateway
 from tests.support.hands import Hands
 from tests.support.mirror import Mirror, mirrored
@@ -61,7 +62,7 @@ async def test_a_job_of_200_workers_takes_as_many_writes_as_it_has_objects_and_a
                 await process.leading()
                 await _live(hands)
                 await process.stop()
-        writes = summary(await log.writes(service_account(_HOME)))
+        writes = counted(await log.writes(service_account(_HOME)))
     print(writes)
     assert versions.idle == []
     cleaned_up = writes.pop("delete pods")

@@ -1,7 +1,7 @@
 import pytest
 
+from benchmarks.goal import at_least, at_most
 from benchmarks.operators import comparison
-from benchmarks.operators.comparison import at_least, at_most
 from benchmarks.operators.fairness import Circumstances, Unfair
 from benchmarks.operators.samples import Sample, fair
 from benchmarks.operators.spread import number, spread

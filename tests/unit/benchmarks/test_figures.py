@@ -2,8 +2,8 @@ import pytest
 
 from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.figures import ALL, creation, jobs, memory, restart
-from benchmarks.operators.requests import Request
 from benchmarks.operators.samples import Sample
+from devcluster.audit import Record
 
 AROUND = Circumstances("a", "b", {})
 
@@ -14,7 +14,8 @@ def sample(contender, case, **values):
 
 
 def created(resource, user, *, received, answered):
-    return Request(user, "create", resource, "", "n", "", 201, received, answered)
+    stage, agent, uri = "ResponseComplete", "", ""
+    return Record(user, "create", resource, "", "n", "", 201, stage, agent, uri, received, answered)
 
 
 def test_the_clock_runs_from_the_submission_to_the_last_pod_or_the_launcher():

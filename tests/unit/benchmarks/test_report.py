@@ -3,8 +3,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.goal import at_least
 from benchmarks.operators import pictures, plots, results
-from benchmarks.operators.comparison import Comparison, at_least
+from benchmarks.operators.comparison import Comparison
 from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.samples import Sample
 from benchmarks.operators.spread import spread

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from benchmarks.operators import requests
-from benchmarks.operators.request_log import RequestLog
-from benchmarks.operators.requests import Missing, Request
+from benchmarks.operators.requests import Missing
+from devcluster import audit
+from devcluster.audit import Record
 
 
 def line(verb="create", resource="pods", *, subresource="", code=201, user="us", second=0):
@@ -21,8 +22,8 @@ def line(verb="create", resource="pods", *, subresource="", code=201, user="us",
     ).encode()
 
 
-def request(*arguments, **options) -> Request:
-    return requests.parse(line(*arguments, **options))
+def request(*arguments, **options) -> Record:
+    return audit.parse(line(*arguments, **options))
 
 
 def test_a_line_of_the_log_is_a_request_with_its_times():
@@ -38,7 +39,7 @@ def test_a_request_for_no_resource_is_read_too():
         "requestReceivedTimestamp": "2026-01-31T12:00:00.0Z",
         "stageTimestamp": "2026-01-31T12:00:00.1Z",
     }
-    assert requests.parse(json.dumps(text).encode()).resource == ""
+    assert audit.parse(json.dumps(text).encode()).resource == ""
 
 
 def test_writes_are_those_of_a_user_and_not_about_leases():
@@ -49,7 +50,7 @@ def test_writes_are_those_of_a_user_and_not_about_leases():
         request("update", "leases", code=200),
         request("patch", "mpijobs", subresource="status", code=200),
     ]
-    assert requests.counted(requests.writes(log, "us")) == {
+    assert audit.counted(audit.writes(log, "us")) == {
         "create pods": 1,
         "patch mpijobs/status": 1,
     }
@@ -72,7 +73,7 @@ def test_what_a_job_costs_beyond_its_objects(written, counts):
 
 
 def test_refusals_are_counted_apart():
-    assert requests.counted([request(), request(code=409)]) == {
+    assert audit.counted([request(), request(code=409)]) == {
         "create pods": 1,
         "create pods (409)": 1,
     }
@@ -92,7 +93,7 @@ def test_nothing_is_missing_once_everything_was_created():
 def test_a_log_is_read_on_from_where_it_was_left(tmp_path):
     path = tmp_path / "audit.log"
     path.write_bytes(line(second=1) + b"\n" + line(second=2)[:20])
-    log = RequestLog(path)
+    log = audit.Log(path)
     assert len(log.new()) == 1
     path.write_bytes(line(second=1) + b"\n" + line(second=2) + b"\n")
     assert [each.received % 60 for each in log.new()] == [2]
@@ -102,6 +103,6 @@ def test_a_log_is_read_on_from_where_it_was_left(tmp_path):
 def test_what_was_skipped_is_not_read(tmp_path):
     path = tmp_path / "audit.log"
     path.write_bytes(line() + b"\n")
-    log = RequestLog(path)
+    log = audit.Log(path)
     log.skip()
     assert log.new() == []
