@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from .series import Series
 
 # A look at a job costs more the more pods it has, and they all change at the same time: with a
-# thousand of them a look every half second is enough, with two it comes at once.
+# thousand of them a look every half second is enough, with two it comes nearly at once.
 _PATIENCE_PER_POD = 0.0005
+_SHORTEST_PATIENCE = 0.02
 _LONGEST_PATIENCE = 0.5
 _UNCOUNTED = cast("Series", UNMEASURED)
 
@@ -140,8 +141,9 @@ class Controller:
         known = change.new or change.old
         key = job_key(known) if known else None
         if key is not None:
-            siblings = self._caches.pods.count_of_job(key)
-            self._queue.add_after(key, min(_PATIENCE_PER_POD * siblings, _LONGEST_PATIENCE))
+            patience = _PATIENCE_PER_POD * self._caches.pods.count_of_job(key)
+            patience = min(max(patience, _SHORTEST_PATIENCE), _LONGEST_PATIENCE)
+            self._queue.add_after(key, patience)
 
     def _child_changed(self, change: Change[Object]) -> None:
         known = change.new or change.old

@@ -32,7 +32,7 @@ class Memory:
     refusal: "Refusal | None" = None
     stale_looks: int = 0  # in a row: how often the world was not as the caches had it
     version: str = ""  # the resourceVersion of our last write of its status
-    written: datetime | None = None  # when that was
+    counts_changed: datetime | None = None  # when they came to differ from those on record
 
 
 @dataclass(frozen=True)

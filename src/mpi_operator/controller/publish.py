@@ -23,8 +23,8 @@ from .trouble import Trouble
 if TYPE_CHECKING:
     from .series import Series
 
-# How many pods run is news for a second or so.
-_COUNTS_MAY_WAIT = timedelta(seconds=1)
+# How many pods run changes with every pod; what they make together is told by conditions, at once.
+_COUNTS_MAY_WAIT = timedelta(seconds=2)
 _TRY_REFUSED_AGAIN = timedelta(minutes=5)
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class Publisher:
     ) -> timedelta | None:
         """Store the status if it is another one; how long that was put off, if it was."""
         if status == job.status:
+            self._memories.of(job).counts_changed = None
             return None
         wait = self._may_wait(job, status)
         if wait is not None:
@@ -89,10 +90,11 @@ class Publisher:
                 self._series.job_restarted_worker()
 
     def _may_wait(self, job: MPIJob, status: MPIJobStatus) -> timedelta | None:
-        written = self._memories.of(job).written
-        if written is None or not has_only_counts_changed(job.status, status):
+        if not has_only_counts_changed(job.status, status):
             return None
-        wait = written + _COUNTS_MAY_WAIT - self._clock()
+        memory, now = self._memories.of(job), self._clock()
+        memory.counts_changed = memory.counts_changed or now
+        wait = memory.counts_changed + _COUNTS_MAY_WAIT - now
         return wait if wait > timedelta(0) else None
 
     async def _store(self, job: MPIJob, status: MPIJobStatus) -> None:
@@ -110,7 +112,7 @@ class Publisher:
         }
         stored = await self._client.replace(MPI_JOBS, manifest, subresource="status")
         memory = self._memories.of(job)
-        memory.version, memory.written = stored["metadata"]["resourceVersion"], self._clock()
+        memory.version, memory.counts_changed = stored["metadata"]["resourceVersion"], None
         self._caches.wrote(MPI_JOBS, stored)
 
     def _count(self, old: MPIJobStatus, new: MPIJobStatus) -> None:

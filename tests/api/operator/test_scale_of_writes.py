@@ -21,7 +21,7 @@ from tests.support.waiting import until
 
 _HOME = "scale"
 _WORKERS = 200
-_HANDFUL = 10
+_HANDFUL = 12
 
 
 @dataclass

@@ -117,44 +117,47 @@ async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever()
     assert desk.counted("created") == 0
 
 
-@pytest.mark.parametrize(
-    ("after", "is_written", "wait"),
-    [(0.2, False, 0.8), (1, True, None), (60, True, None)],
-)
-async def test_counts_may_wait_a_moment(after, is_written, wait):
+async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
     desk = Desk()
     await desk.publish(CREATED)
-    desk.world.pass_time(after)
-    deferred = await desk.publish(counting(CREATED, 1))
-    assert deferred == (timedelta(seconds=wait) if wait else None)
-    assert (len(desk.client.asked) == 2) == is_written
-
-
-async def test_a_status_that_is_put_off_is_neither_stored_nor_told():
-    desk = Desk()
-    await desk.publish(CREATED)
-    desk.world.pass_time(0.9)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.1)
+    desk.world.pass_time(60)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
+    desk.world.pass_time(1.5)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.5)
     assert desk.job.status == CREATED
     assert desk.diary.events == ["MPIJobCreated"]
+    desk.world.pass_time(0.5)
+    assert await desk.publish(counting(CREATED, 1)) is None
+    assert desk.job.status == counting(CREATED, 1)
 
 
-async def test_a_status_is_put_off_from_the_last_write_and_not_for_ever():
+async def test_counts_that_go_on_changing_do_not_wait_for_ever():
     desk = Desk()
     await desk.publish(CREATED)
     written = []
-    for active in range(1, 8):
-        desk.world.pass_time(0.3)
+    for active in range(1, 12):
         if await desk.publish(counting(CREATED, active)) is None:
             written.append(active)
-    assert written == [4]
+        desk.world.pass_time(0.5)
+    assert written == [5, 10]
 
 
-async def test_another_job_of_the_same_name_does_not_wait_for_the_one_before():
+async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
     desk = Desk()
     await desk.publish(CREATED)
+    await desk.publish(counting(CREATED, 1))
+    await desk.publish(CREATED)
+    desk.world.pass_time(60)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
+
+
+async def test_another_job_of_the_same_name_does_not_share_the_wait_of_the_one_before():
+    desk = Desk()
+    await desk.publish(CREATED)
+    await desk.publish(counting(CREATED, 1))
+    desk.world.pass_time(60)
     desk.memories.of(replace(desk.job, metadata=replace(desk.job.metadata, uid="another")))
-    assert await desk.publish(counting(CREATED, 1)) is None
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
 
 
 async def test_what_is_more_than_counts_does_not_wait():
@@ -162,13 +165,6 @@ async def test_what_is_more_than_counts_does_not_wait():
     await desk.publish(CREATED)
     assert await desk.publish(counting(RUNNING, 1)) is None
     assert desk.job.status.conditions == RUNNING.conditions
-
-
-async def test_after_a_restart_nothing_waits():
-    desk = Desk()
-    await desk.publish(CREATED)
-    desk.memories.forget(desk.world.key)
-    assert await desk.publish(counting(CREATED, 1)) is None
 
 
 async def test_our_own_write_is_known_when_the_watch_tells_of_it():
