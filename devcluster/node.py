@@ -20,6 +20,7 @@ from devcluster.runs import Run
 _CONTAINERD, _KUBELET, _KUBE_PROXY, _INIT = "containerd", "kubelet", "kube-proxy", "init"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _SECONDS = 60.0
+_KUBELET_STARTS = 5
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,20 @@ class Node:
         return self.store.load(self.machine, archive)
 
     def wait_until_ready(self, since: float = 0.0) -> None:
-        """Return once the API server says so, by a report not older than `since`."""
-        readiness.wait_until(lambda: self.is_ready(since), self.kubelet, _SECONDS)
+        """Return once the API server says so, by a report not older than `since`.
+
+        A kubelet that ends is started again, as a service manager would do: containerd listens
+        before it serves, and a kubelet that asks it in between gives up.
+        """
+        for starts_left in reversed(range(_KUBELET_STARTS)):
+            try:
+                readiness.wait_until(lambda: self.is_ready(since), self.kubelet, _SECONDS)
+            except readiness.Ended:
+                if not starts_left:
+                    raise
+                self._revive(_KUBELET)
+            else:
+                return
 
     def is_ready(self, since: float = 0.0) -> bool:
         """Whether the API server counts it as ready, has heard of it, and sends it pods."""

@@ -17,7 +17,11 @@ class NotReady(Exception):
     """A component ended or did not become ready in time; the message has its last log lines."""
 
 
-class PortTaken(NotReady):
+class Ended(NotReady):
+    """A component ended before it was ready."""
+
+
+class PortTaken(Ended):
     """Somebody else took a component's port between our look and its start."""
 
 
@@ -72,9 +76,9 @@ def last_lines(log: Path, start: int = 0) -> str:
     return "\n".join(f"    {line}" for line in lines) or "    (nothing)"
 
 
-def _ended(process: Process, log_start: int) -> NotReady:
+def _ended(process: Process, log_start: int) -> Ended:
     is_port_taken = "address already in use" in _read(process.log, log_start)
-    return (PortTaken if is_port_taken else NotReady)(
+    return (PortTaken if is_port_taken else Ended)(
         f"{process.name} ended at once, with exit code {process.exit_code}."
         f" The end of its log:\n{last_lines(process.log, log_start)}"
     )

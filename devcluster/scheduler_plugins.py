@@ -74,6 +74,9 @@ def scheduler(
         f"--secure-port={port}",
         f"--tls-cert-file={serving.certificate}",
         f"--tls-private-key-file={serving.key}",
+        # It is woken by a changed group, and then reads the group from another cache. If that has
+        # not heard of the change yet, the gang waits until it is tried again: for five minutes.
+        "--pod-max-in-unschedulable-pods-duration=20s",
     ]
 
 

@@ -56,6 +56,13 @@ def test_containers_outlive_the_agent_of_their_node(cluster, namespace):
     assert status["restartCount"] == 0
 
 
+def test_an_agent_that_ends_while_its_node_is_waited_for_is_started_again(cluster):
+    cluster.cut_node(0)
+    cluster.stop_kubelet(0)
+    cluster.join_node(0)
+    assert cluster.is_ready(0)
+
+
 @pytest.mark.parametrize(
     "break_it",
     [

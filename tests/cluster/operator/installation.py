@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.cluster import Cluster
+from tests.support.waiting import block_until
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 NAMESPACE = "mpi-operator"
@@ -25,8 +26,12 @@ class Installation:
         self.wait()
 
     def wait(self) -> None:
-        """Both replicas are of the newest kind, and ready."""
+        """Both replicas are of the newest kind and ready, and one of them leads.
+
+        A rollout counts as done while the last one of before still ends, and may still lead.
+        """
         self._kubectl("rollout", "status", DEPLOYMENT, "-n", NAMESPACE, "--timeout=120s")
+        block_until(lambda: self.leader() in self._lasting_pods(), 60)
 
     @contextmanager
     def flags(self, *flags: str) -> Iterator[None]:
@@ -39,9 +44,15 @@ class Installation:
             self._set_arguments(before)
 
     def leader(self) -> str:
-        """The pod that leads."""
-        lease = self._object("get", "lease", "mpi-operator", "-n", NAMESPACE)
-        return str(lease["spec"]["holderIdentity"].rpartition("_")[0])
+        """The pod that leads; none before the first one, and between two."""
+        leases = self._object("get", "leases", "-n", NAMESPACE)["items"]
+        [holder] = [each["spec"].get("holderIdentity") or "" for each in leases] or [""]
+        return str(holder.rpartition("_")[0])
+
+    def _lasting_pods(self) -> list[str]:
+        pods = self._object("get", "pods", "-n", NAMESPACE)["items"]
+        metadata = [pod["metadata"] for pod in pods]
+        return [each["name"] for each in metadata if "deletionTimestamp" not in each]
 
     def _arguments(self) -> list[str]:
         deployment = self._object("get", DEPLOYMENT, "-n", NAMESPACE)

@@ -30,7 +30,7 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> 
 
     await lab.change("pi", runPolicy={"schedulingPolicy": {"minResources": None}})
 
-    await lab.succeeds("pi", 120)
+    await lab.succeeds("pi", 150)  # a scheduler that missed the change looks again after 50 s
     assert await lab.ranks("pi") == one_rank_each("pi")
 
 
