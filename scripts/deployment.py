@@ -61,6 +61,7 @@ def _pod() -> Manifest:
                 "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "ScheduleAnyway",
                 "labelSelector": {"matchLabels": _SELECTOR},
+                "matchLabelKeys": ["pod-template-hash"],  # those of before, which end, do not count
             }
         ],
         "containers": [_container()],

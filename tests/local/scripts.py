@@ -54,11 +54,11 @@ class Scripts:
         self._first_process.write_text(f"1 (a (b) c) S {'0 ' * 18}{ticks} 0\n")
 
     def give_up_early(self) -> None:
-        """Let the remote shell take two seconds for ten minutes."""
+        """Let the remote shell take two seconds for half an hour."""
         script = self.directory / scripts.REMOTE_SHELL
         text = script.read_text()
-        assert "longest_refusal=600" in text
-        script.write_text(text.replace("longest_refusal=600", "longest_refusal=2"))
+        assert "longest_refusal=1800" in text
+        script.write_text(text.replace("longest_refusal=1800", "longest_refusal=2"))
 
     def command(self, name: str, *arguments: str) -> list[str]:
         return [*self._shell, str(self.directory / name), *arguments]

@@ -26,6 +26,7 @@ Host *
   Port {port}
   IdentityFile {directory}/key
   IdentitiesOnly yes
+  KexAlgorithms curve25519-sha256
   StrictHostKeyChecking no
   UserKnownHostsFile /dev/null
 """

@@ -18,16 +18,15 @@ def service(job: MPIJob) -> Manifest:
         "spec": {
             "clusterIP": "None",
             "selector": labels.pod_selector(job),
-            # A launcher that is a host too looks itself up before it is ready.
-            "publishNotReadyAddresses": job.spec.run_launcher_as_worker,
+            # A name that comes when its pod is ready comes late: name servers remember for seconds
+            # that there was none. Launchers wait for the sshd behind it anyway, and a worker that
+            # is not ready for a moment is still the one its ranks talk to.
+            "publishNotReadyAddresses": True,
         },
     }
 
 
 def service_differs(stored_spec: Mapping[str, Any], job: MPIJob) -> bool:
     """Whether a stored Service has to be corrected. What others added to it is left alone."""
-    is_public = bool(stored_spec.get("publishNotReadyAddresses"))  # left out if false
-    return (
-        stored_spec.get("selector") != labels.pod_selector(job)
-        or is_public != job.spec.run_launcher_as_worker
-    )
+    is_public = stored_spec.get("publishNotReadyAddresses")  # left out if false
+    return stored_spec.get("selector") != labels.pod_selector(job) or not is_public

@@ -89,7 +89,7 @@ def _state(pod: Pod | None, *, is_listed: bool) -> str:
     if pods.is_failed(pod):
         return pods.how_it_ended(pod)
     if pods.is_terminating(pod):
-        return "the pod was deleted"
+        return pods.eviction(pod) or "the pod was deleted"
     return pods.silence(pod)
 
 

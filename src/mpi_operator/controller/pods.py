@@ -78,12 +78,23 @@ def complaint(pod: Pod) -> tuple[str, str] | None:
             return _WAITING[waiting.reason], _about_waiting(status)
     if sentence := silence(pod):
         return "NodeUnreachable", sentence
+    if sentence := eviction(pod):
+        return "Evicted", sentence
     return None
 
 
 def silence(pod: Pod) -> str:
     """That nobody has heard of the node of a pod that ran; empty where somebody has."""
     return f"its node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
+
+
+def eviction(pod: Pod) -> str:
+    """From where and why Kubernetes drives a pod out; empty where it does not."""
+    for condition in pod.status.conditions if is_terminating(pod) else ():
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            why = condition.message or condition.reason
+            return f"it is evicted from {pod.spec.node_name or 'its node'}: {why}"
+    return ""
 
 
 def _is_cut_off(pod: Pod) -> bool:

@@ -105,7 +105,7 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     return Replacements(
         counts=counts,
         news=tuple(
-            _replaced(seen.job, index, lost[index], count, limit)
+            _replaced(seen.job, index, seen.workers.get(index), count, limit)
             for index, count in counted.items()
             if count and count.times <= limit
         ),
@@ -170,16 +170,22 @@ def _delay(times: int) -> timedelta:
 
 
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
-    how = pods.how_it_ended(pod) if pod else "the pod is gone"
     name = names.worker(job, index)
-    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {how}")
+    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {_how(pod)}")
+
+
+def _how(pod: Pod | None) -> str:
+    if pod is None:
+        return "the pod is gone"
+    if pods.is_terminating(pod):
+        return pods.eviction(pod) or "the pod was deleted"
+    return pods.how_it_ended(pod)
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
-    how = pods.how_it_ended(pod) if pod else "the pod is gone"
     reason = trouble.Reason.WORKER_FAILED
     if pod is not None and pods.is_evicted(pod):
         reason = trouble.Reason.WORKER_EVICTED
     name = names.worker(job, index)
-    message = f"{name} is not replaced any more, after {limit} times: {how}"
+    message = f"{name} is not replaced any more, after {limit} times: {_how(pod)}"
     return Trouble(reason, message, is_fatal=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from mpi_operator.kube.resources import PODS, Manifest
@@ -61,8 +61,14 @@ class Lab(Hands):
         async def is_true() -> bool:
             return fact(await self.job(name))
 
+        await self.eventually(name, is_true, seconds)
+
+    async def eventually(
+        self, name: str, fact: Callable[[], Awaitable[bool]], seconds: float = 60
+    ) -> None:
+        """Wait for something that has to do with a job; AssertionError with what it says if not."""
         try:
-            await until(is_true, seconds)
+            await until(fact, seconds)
         except TimeoutError:
             raise AssertionError(await self.account(name)) from None
 
@@ -88,10 +94,7 @@ class Lab(Hands):
             running = [pod for pod in launchers if pod["status"].get("phase") != "Pending"]
             return bool(running) and words in await self.log(name)
 
-        try:
-            await until(has_printed, seconds)
-        except TimeoutError:
-            raise AssertionError(await self.account(name)) from None
+        await self.eventually(name, has_printed, seconds)
 
     async def kill(self, pod: str) -> None:
         """Delete a pod without asking its node."""
@@ -148,7 +151,8 @@ def _true_conditions(job: Manifest) -> list[str]:
 def _summary(pod: Manifest) -> str:
     states: Any = [each.get("state") for each in pod["status"].get("containerStatuses", ())]
     node = pod["spec"].get("nodeName", "no node")
-    return f"{pod['metadata']['name']} on {node}: {pod['status'].get('phase')} {states}"
+    ending = pod["metadata"].get("deletionTimestamp", "")
+    return f"{pod['metadata']['name']} on {node}: {pod['status'].get('phase')} {states} {ending}"
 
 
 def _age(pod: Manifest) -> str:

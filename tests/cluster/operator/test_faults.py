@@ -8,7 +8,6 @@ from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.installation import NAMESPACE, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_rank_each, pi, spread
-from tests.support.waiting import until
 
 # Says where it is, and then takes its time: a fault of the test comes in between.
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
@@ -144,7 +143,7 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
     await asyncio.to_thread(cluster.kill_node, node)
 
     await _tells_of(lab, f"node-{node}")
-    await until(lambda: _is_replaced(lab, before), 120)
+    await lab.eventually("pi", lambda: _is_replaced(lab, before), 120)
     assert await lab.told("pi", "WorkerReplaced")
 
 
@@ -182,7 +181,4 @@ async def _tells_of(lab: Lab, words: str) -> None:
         said = [each["message"] for each in conditions]
         return any(words in each for each in said) and any(words in each for each in events)
 
-    try:
-        await until(is_told, 60)
-    except TimeoutError:
-        raise AssertionError(await lab.account("pi")) from None
+    await lab.eventually("pi", is_told)

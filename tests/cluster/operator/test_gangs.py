@@ -9,7 +9,6 @@ from mpi_operator.kube.resources import Resource
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each, pi
-from tests.support.waiting import until
 
 SCHEDULER = "scheduler-plugins-scheduler"
 POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
@@ -26,7 +25,7 @@ def gang_scheduling(cluster: Cluster, installation: Installation) -> Iterator[No
 
 async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> None:
     await lab.submit(pi(runPolicy={"schedulingPolicy": {"minResources": TOO_MUCH}}))
-    await until(lambda: _waits(lab))
+    await lab.eventually("pi", lambda: _waits(lab), 120)
 
     await lab.change("pi", runPolicy={"schedulingPolicy": {"minResources": None}})
 
@@ -36,7 +35,7 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> 
 
 async def test_a_gang_that_fits_starts_together(lab: Lab) -> None:
     await lab.submit(pi())
-    await until(lambda: _has_group(lab))
+    await lab.eventually("pi", lambda: _has_group(lab))
     group = await lab.client.get(POD_GROUPS, "pi", lab.namespace)  # it goes with the job's end
 
     await lab.succeeds("pi")

@@ -3,7 +3,6 @@
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import OPEN_MPI, Wishes, one_rank_each, pi, pi_as_user
-from tests.support.waiting import until
 
 
 async def test_a_command_that_cannot_work_fails_and_says_why(lab: Lab) -> None:
@@ -34,7 +33,7 @@ async def test_a_running_job_is_suspended_and_resumed(lab: Lab) -> None:
 
     await lab.suspend("pi")
     await lab.becomes("pi", "Suspended")
-    await until(lambda: _has_no_pods(lab, "pi"), 60)
+    await lab.eventually("pi", lambda: _has_no_pods(lab, "pi"))
 
     await lab.suspend("pi", False)
     await lab.runs("pi")

@@ -140,6 +140,30 @@ def test_who_should_end_on_a_node_that_is_silent_is_told_of():
     assert told.reason == "NodeUnreachable"
 
 
+DRIVEN_OUT = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param({"message": "Taint manager: no"}, "Taint manager: no", id="in a sentence"),
+        pytest.param({}, "DeletionByTaintManager", id="in a word"),
+    ],
+)
+def test_who_has_to_end_is_told_of_with_its_node(words, why):
+    # It was not ready yet when its node was lost, so nothing else tells of that.
+    young = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
+    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**DRIVEN_OUT, **words}])
+    pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
+    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: it is evicted from n1: {why}")
+
+
+def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
+    pod = a_worker(JOB, 0, conditions=[{**DRIVEN_OUT, "status": "False"}])
+    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+
+
 # --- a launcher without a pod -----------------------------------------------------------------
 
 

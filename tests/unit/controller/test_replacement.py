@@ -122,6 +122,24 @@ def test_the_news_say_how_a_worker_ended(status, how):
     assert news.message == f"pi-worker-1 is replaced (1 of 3 times): {how}"
 
 
+@pytest.mark.parametrize(
+    ("conditions", "how"),
+    [
+        pytest.param([], "the pod was deleted", id="by somebody"),
+        pytest.param(
+            [{"type": "DisruptionTarget", "status": "True", "message": "Taint manager: no"}],
+            "it is evicted from its node: Taint manager: no",
+            id="by Kubernetes",
+        ),
+    ],
+)
+def test_the_news_say_who_deletes_a_worker(conditions, how):
+    job = a_job()
+    ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
+    [news] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).news
+    assert news.message == f"pi-worker-1 is replaced (1 of 6 times): {how}"
+
+
 def test_the_news_go_with_the_write_that_counts():
     job = a_job()
     plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))

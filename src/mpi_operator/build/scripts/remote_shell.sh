@@ -9,8 +9,8 @@
 
 environment=/run/mpi-operator/environment # written by worker.sh
 last_words=/dev/termination-log
-longest_refusal=600 # seconds: an image may still be pulled. Names are waited for without end
-gave_up=79          # the exit code
+longest_refusal=1800 # seconds: an image may still be pulled. Names are waited for without end
+gave_up=79           # the exit code
 
 [ -e /proc/$$/fd/0 ] || exec </dev/null # whoever started this may have closed it
 
@@ -221,9 +221,9 @@ is_hopeless() {
 # Later and later: a large job that waits for a queue would keep the name servers busy.
 pause() {
   case $tries in
-    1) seconds=0.2 ;;
-    2) seconds=0.4 ;;
-    3) seconds=0.8 ;;
+    [1-4]) seconds=0.1 ;;
+    [5-9]) seconds=0.2 ;;
+    1[0-3]) seconds=0.5 ;;
     *) if [ "$waited" -lt 60 ]; then seconds=2; else seconds=5; fi ;;
   esac
   sleep "$seconds" 2>/dev/null || sleep 1
