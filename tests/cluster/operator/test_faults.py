@@ -138,12 +138,13 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
     lost["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     _outlive_mpirun(lost)
     await started(lab, lost)
-    node, before = await _node_without_launcher(lab), await _workers(lab)
+    node = await _node_without_launcher(lab)
+    before = await _workers(lab, f"node-{node}")
 
     await asyncio.to_thread(cluster.kill_node, node)
 
     await _tells_of(lab, f"node-{node}")
-    await lab.eventually("pi", lambda: _is_replaced(lab, before), 120)
+    await lab.eventually("pi", lambda: _are_replaced(lab, before), 120)
     assert await lab.told("pi", "WorkerReplaced")
 
 
@@ -159,17 +160,20 @@ async def _node_without_launcher(lab: Lab) -> int:
     return int(other.removeprefix("node-"))
 
 
-async def _workers(lab: Lab) -> dict[str, str]:
-    pods = await lab.pods("pi", "worker")
-    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+async def _workers(lab: Lab, node: str = "") -> dict[str, str]:
+    """The uids of workers by their names, of one node or of all."""
+    return {
+        pod["metadata"]["name"]: pod["metadata"]["uid"]
+        for pod in await lab.pods("pi", "worker")
+        if node in ("", pod["spec"].get("nodeName"))
+    }
 
 
-async def _is_replaced(lab: Lab, before: dict[str, str]) -> bool:
-    """Whether one worker is another one, and all run on the node that is left."""
+async def _are_replaced(lab: Lab, before: dict[str, str]) -> bool:
+    """Whether others have the names of these workers, and all run."""
     pods = await lab.pods("pi", "worker")
     running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
-    kept = before.items() & (await _workers(lab)).items()
-    return len(running) == 2 and len(kept) == 1
+    return len(running) == 2 and not before.items() & (await _workers(lab)).items()
 
 
 async def _tells_of(lab: Lab, words: str) -> None:
