@@ -36,7 +36,7 @@ from tests.local.environments import environment
 
 WORKERS = 2
 MEGABYTES = 32
-_JOBS = 3  # of each kind, for the bandwidth
+_JOBS = 8  # of each kind, for the bandwidth: two jobs of one kind differ by some per cent
 
 _HOSTFILE = "".join(f"bench-worker-{i}.bench.default.svc slots=1\n" for i in range(WORKERS))
 _AGENT = """\
