@@ -40,7 +40,7 @@ test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seco
 	$(PYTEST) $(AT_ONCE) tests/unit
 
 .PHONY: test-local
-test-local: test-packages ## the tests with real processes and real MPIs on this machine (a minute)
+test-local: test-packages ## the tests with real processes and real MPIs on this machine (two minutes)
 	$(PYTEST) $(AT_ONCE) tests/local
 
 .PHONY: test-api
@@ -91,7 +91,7 @@ bench-programs: setup
 	$(BIN)/python -m devcluster build control-plane benchmarks
 
 .PHONY: bench-local
-bench-local: setup ## what mpijob run costs beside bare mpirun (a minute)
+bench-local: setup ## what mpijob run costs beside bare mpirun (two minutes)
 	$(BIN)/python -m benchmarks.local
 
 .PHONY: bench-training

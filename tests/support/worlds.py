@@ -222,6 +222,14 @@ class World:
         known = launcher.get("status", {})
         self._set(JOBS, launcher, known | {"active": 0, "failed": known.get("failed", 0) + 1})
 
+    def launcher_pod_succeeds(self) -> None:
+        """The pod has done its work, and the Job controller has not looked yet."""
+        launcher = self.launcher
+        if launcher is None or _is_done(launcher) or launcher["spec"].get("suspend"):
+            return
+        for pod in self.launcher_pods:
+            self._set(PODS, pod, {"phase": "Succeeded"})
+
     def launcher_completes(self) -> None:
         self._launcher_ends({"type": "Complete"}, completionTime=timestamp(self.now))
 
@@ -238,6 +246,8 @@ class World:
         if launcher and launcher["spec"].get("suspend") and status.get("active"):
             self._end_launcher_pods()
             self._set(JOBS, launcher, status | {"active": 0})
+        if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in self.launcher_pods):
+            self.launcher_completes()
 
     def scale(self, workers: int) -> None:
         spec = {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}

@@ -8,6 +8,7 @@ from mpi_operator.kube.resources import JOBS
 
 from . import pods
 from .actions import Action, AdoptLauncher, Create, Resume, patch
+from .launcher_end import has_ended
 from .news import News, warning
 from .observed import Observed
 
@@ -42,7 +43,7 @@ def suspended_creation(seen: Observed, settings: Settings) -> Iterator[Action]:
 def stopping_actions(seen: Observed) -> Iterator[Action]:
     """Stop the launcher's pods and keep its Job."""
     launcher = seen.launcher
-    if launcher is not None and not launcher.spec.suspend and not launcher.is_done:
+    if launcher is not None and not launcher.spec.suspend and not has_ended(seen):
         yield patch(JOBS, launcher, {"spec": {"suspend": True}})
 
 

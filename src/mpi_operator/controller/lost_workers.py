@@ -17,6 +17,7 @@ from mpi_operator.api.types import ConditionType
 
 from . import pods, trouble
 from .kinds import Pod, moment
+from .launcher_end import success_time
 from .observed import Observed
 from .remote_words import LostContact, lost_contacts
 from .replacement import stored_counts
@@ -49,7 +50,7 @@ def lost_workers(seen: Observed) -> Trouble | None:
 
 def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
     """How long to wait for word of a worker that the launcher says it has lost."""
-    completed = moment(seen.launcher.status.completion_time) if seen.launcher else None
+    completed = success_time(seen)
     contacts = _contacts(seen)
     if completed is None or not contacts or _proven(contacts, _losses(seen)):
         return None
@@ -58,7 +59,7 @@ def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
 
 
 def _contacts(seen: Observed) -> tuple[LostContact, ...]:
-    launcher = _successful(seen)
+    launcher = seen.successful_launcher
     return lost_contacts(pods.words_of_success(launcher)) if launcher else ()
 
 
@@ -98,18 +99,13 @@ def _began(seen: Observed) -> datetime | None:
 
     None where a launcher was started again in its pod: nobody knows when.
     """
-    launcher = _successful(seen)
+    launcher = seen.successful_launcher
     if launcher is None or pods.ends(launcher) > 1:
         return None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     since = running.last_transition_time if running and running.is_true else None
     created = moment(launcher.metadata.creation_timestamp)
     return max((time for time in (created, since) if time), default=None)
-
-
-def _successful(seen: Observed) -> Pod | None:
-    ended = (pod for pod in seen.launcher_pods if pod.status.phase == "Succeeded")
-    return max(ended, key=pods.by_age, default=None)
 
 
 def _account(seen: Observed, losses: Mapping[str, str]) -> str:

@@ -75,6 +75,12 @@ class Observed:
         """Whether the launcher has been let loose: what happens to the job is up to it then."""
         return self.launcher is not None and not self.launcher.spec.suspend
 
+    @cached_property
+    def successful_launcher(self) -> Pod | None:
+        """The launcher's pod that has succeeded."""
+        ended = (pod for pod in self.launcher_pods if pod.status.phase == "Succeeded")
+        return max(ended, key=pods.by_age, default=None)
+
     @property
     def launcher_waits(self) -> bool:
         """Whether the launcher comes only after the workers."""

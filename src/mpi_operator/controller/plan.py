@@ -11,6 +11,7 @@ from . import cleanup, foundations, launcher, pods, replacement, trouble, worker
 from .actions import Action, Delete, delete
 from .hosts import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
+from .launcher_end import has_ended, has_succeeded
 from .lost_workers import lost_workers, time_to_judge
 from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
@@ -48,7 +49,7 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
         return _plan([adopted, actions], look_again=_positive(cleanup.time_to_live(seen, now)))
     if seen.complaints:
         return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
-    if seen.launcher is not None and seen.launcher.is_done:
+    if has_ended(seen):
         return _ending(seen, now)
     if seen.is_suspended:
         return _suspended(seen, settings, now)
@@ -57,7 +58,7 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 def _ending(seen: Observed, now: datetime) -> Plan:
     """Nothing is touched before the end is on record."""
-    if seen.launcher is None or not seen.launcher.condition("Complete"):
+    if not has_succeeded(seen):
         return Plan()
     if wait := time_to_judge(seen, now):
         return Plan(look_again=wait)

@@ -26,6 +26,7 @@ from mpi_operator.api.types import (
 from . import pods, trouble
 from .failure import failure
 from .kinds import moment
+from .launcher_end import has_ended, has_succeeded, success_time
 from .lost_workers import time_to_judge
 from .news import shortened
 from .observed import Observed
@@ -92,10 +93,11 @@ def _kept(seen: Observed) -> MPIJobStatus:
 
 def _launcher_end(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> End | None:
     """How the launcher ended, if it has."""
+    if has_succeeded(seen):
+        if time_to_judge(seen, now):
+            return None
+        return _success(seen, troubles, success_time(seen) or now)
     launcher = seen.launcher
-    if launcher is not None and (complete := launcher.condition("Complete")):
-        time = moment(launcher.status.completion_time) or moment(complete.last_transition_time)
-        return None if time_to_judge(seen, now) else _success(seen, troubles, time or now)
     if launcher is not None and (failed := launcher.condition("Failed")):
         reason, message = failure(seen, failed)
         time = moment(failed.last_transition_time)
@@ -116,8 +118,7 @@ def _success(seen: Observed, troubles: Sequence[Trouble], time: datetime) -> End
 
 def _fatal_end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
     """That the job cannot go on."""
-    has_launcher_ended = seen.launcher is not None and seen.launcher.is_done
-    if problem is None or not problem.is_fatal or has_launcher_ended:
+    if problem is None or not problem.is_fatal or has_ended(seen):
         return None
     if not _is_over(seen, problem):
         return None

@@ -49,7 +49,7 @@ WORKERS = {
 }
 TIME = {"pass_time": st.sampled_from([0.3, 1, 5, 40, 600])}
 LAUNCHER = ("launcher_runs", "launcher_pod_fails")
-ENDS = ("launcher_completes", "launcher_fails")
+ENDS = ("launcher_pod_succeeds", "launcher_completes", "launcher_fails")
 SPEC = ("suspend", "resume")
 CLUSTER = ("kubernetes_acts", "all_workers_run", "step", "settle")
 

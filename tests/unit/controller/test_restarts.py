@@ -33,7 +33,7 @@ LIFE: list[str] = [
     "launcher_runs",
     "scale(2)",
     "kubernetes_acts",
-    "launcher_completes",
+    "launcher_pod_succeeds",
     "kubernetes_acts",
 ]
 POLICY = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}
