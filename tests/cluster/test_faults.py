@@ -60,7 +60,8 @@ def test_an_agent_that_ends_while_its_node_is_waited_for_is_started_again(cluste
     cluster.cut_node(0)
     cluster.stop_kubelet(0)
     cluster.join_node(0)
-    assert cluster.is_ready(0)
+    assert cluster.nodes[0].kubelet.is_alive
+    block_until(lambda: cluster.is_ready(0), 60)  # it looks around first, and says so
 
 
 @pytest.mark.parametrize(

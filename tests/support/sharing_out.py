@@ -10,9 +10,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# One that is inside of another comes first.
-WHOLE = ("tests/cluster/operator/", "tests/cluster/", "tests/api/operator/", "tests/api/")
-JOBS, CLUSTER, OPERATOR, API = WHOLE
+CLUSTER, OPERATOR, API = WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
 FAST = "tests/unit/"
 # Those that take longest of the others, lest one is left over when all have ended. One that is
 # missing here costs a little time and nothing else.
@@ -25,8 +23,8 @@ LONG = (
 )
 # What fails of the fast ones should show in seconds. Of several processes two begin with what
 # takes longest; one alone comes to that last.
-_ORDER_OF_SEVERAL = (JOBS, OPERATOR, FAST, CLUSTER, API, *LONG, "")
-_ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER, JOBS)
+_ORDER_OF_SEVERAL = (CLUSTER, OPERATOR, FAST, API, *LONG, "")
+_ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER)
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types

@@ -15,9 +15,6 @@ ROOT = Path(__file__).parents[2]
         pytest.param("tests/unit/a.py::x", "tests/unit/a.py::y[z]", True, id="those of a file"),
         pytest.param("tests/unit/a.py::x", "tests/unit/b.py::x", False, id="not those of two"),
         pytest.param("tests/cluster/a.py::x", "tests/cluster/b/c.py::x", True, id="all with nodes"),
-        pytest.param(
-            "tests/cluster/operator/a.py::x", "tests/cluster/b.py::x", False, id="but for jobs"
-        ),
         pytest.param("tests/api/a/b.py::x", "tests/api/c.py::x", True, id="all with an API server"),
         pytest.param(
             "tests/api/operator/a.py::x", "tests/api/c.py::x", False, id="but for the operator's"
@@ -31,12 +28,10 @@ def test_what_stays_together(one, other, together):
 @pytest.mark.parametrize(
     ("alone", "order"),
     [
-        pytest.param(
-            True, ["unit", "long", "local", "api", "operator", "cluster", "jobs"], id="alone"
-        ),
+        pytest.param(True, ["unit", "long", "local", "api", "operator", "cluster"], id="alone"),
         pytest.param(
             False,
-            ["jobs", "operator", "unit", "cluster", "api", "long", "local"],
+            ["cluster", "operator", "unit", "api", "long", "local"],
             id="of several processes",
         ),
     ],
@@ -47,7 +42,6 @@ def test_what_comes_first(alone, order):
         "local": "tests/local/test_pods.py::x",
         "operator": "tests/api/operator/test_success.py::x",
         "cluster": "tests/cluster/test_pods.py::x",
-        "jobs": "tests/cluster/operator/test_life.py::x",
         "long": f"{sharing_out.LONG[0]}::x",
         "unit": "tests/unit/test_examples.py::x",
     }
