@@ -33,6 +33,9 @@ from .requests import Request
 
 _LARGE = 2**20
 _BUFFER = 2**18  # objects of a megabyte come in one line of a watch
+# A new connection costs both ends milliseconds of CPU, so they are kept for the next burst of
+# writes: not as long as load balancers (60 s) and API servers (90 s) keep those nobody uses.
+_IDLE_SECONDS = 50.0
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")  # in a header: a line break would start another one
 
 # What came back: code, headers, body.
@@ -83,7 +86,9 @@ class Transport:
         self._papers = None  # those of another loop
         self._session = aiohttp.ClientSession(
             # The sender bounds calls; a bound here would count watches too.
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._socket),
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_IDLE_SECONDS, socket_factory=self._socket
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers(),
             middlewares=(_no_hidden_second_try,),
