@@ -51,7 +51,7 @@ class Controller:
         *,
         namespaces: Sequence[str] = ("",),
         concurrency: int = 128,
-        write_slots: int = 48,
+        write_slots: int = 24,
         metrics: "Metrics | None" = None,
         series: "Series | None" = None,
         make_keys: Callable[[], KeyPair] = new_key_pair,

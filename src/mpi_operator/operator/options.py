@@ -37,7 +37,7 @@ class Options:
     gang_scheduler: str = ""
     cluster_domain: str = ""
     threadiness: int = 128
-    write_concurrency: int = 48
+    write_concurrency: int = 24
     health_port: int = 8080
     monitoring_port: int = 0
     log_level: Level = Level.INFO
@@ -217,7 +217,7 @@ FLAGS = (
         _SPEED,
         "N",
         "writes under way at once, over all jobs",
-        "48",
+        "24",
         _number(1, 1000),
         "write_concurrency",
     ),
