@@ -2,9 +2,14 @@
 
 Its Job says so a second or two after its pod. A Job of one pod can only complete once that has
 succeeded, so success is taken from the pod; whether a failure is the last one, the Job decides.
+
+Not so with Open MPI, which may end well because it lost a worker (`lost_workers`): in the time that
+the Job takes, the node of that worker tells of it.
 """
 
 from datetime import datetime
+
+from mpi_operator.api.types import Implementation
 
 from . import pods
 from .kinds import moment
@@ -19,8 +24,10 @@ def has_succeeded(seen: Observed) -> bool:
     launcher, pod = seen.launcher, seen.successful_launcher
     if launcher is None or launcher.is_done:
         return launcher is not None and launcher.condition("Complete") is not None
+    if pod is None or seen.job.spec.mpi_implementation is Implementation.OPEN_MPI:
+        return False
     # What becomes of one that is deleted, the Job decides: it may have ended well because of that.
-    return pod is not None and not pods.is_terminating(pod)
+    return not pods.is_terminating(pod)
 
 
 def success_time(seen: Observed) -> datetime | None:

@@ -25,10 +25,9 @@ from tests.support.observations import (
     workers,
 )
 
-JOB = a_job()
+JOB = a_job(mpiImplementation="MPICH")
+OPEN_MPI = a_job(mpiImplementation="OpenMPI")
 EARLIER = NOW - timedelta(seconds=7)
-
-
 DONE = terminated(0, finishedAt=timestamp(EARLIER))
 
 
@@ -58,6 +57,12 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
         pytest.param(seen(pod(deleted=True), **complete()), True, True, id="which its Job counts"),
         pytest.param(seen(pod(), launcher=False), False, False, id="a pod of no Job that we know"),
         pytest.param(seen(), False, False, id="no pod"),
+        pytest.param(
+            seen(pod(), job=OPEN_MPI), False, False, id="Open MPI, which may have lost a worker"
+        ),
+        pytest.param(
+            seen(pod(), job=OPEN_MPI, **complete()), True, True, id="Open MPI, and its Job says so"
+        ),
     ],
 )
 def test_whether_it_has_ended(world, succeeded, ended):
@@ -91,7 +96,7 @@ def test_a_job_has_succeeded_when_the_pod_of_its_launcher_has():
 
 
 def test_a_job_that_is_suspended_when_it_has_just_succeeded_has_succeeded():
-    job = a_job(policy={"suspend": True})
+    job = a_job(policy={"suspend": True}, mpiImplementation="MPICH")
     world = seen(pod(), job=job)
     assert make_plan(world, PLAIN, NOW).actions == ()
     assert status_of(world, (), NOW).conditions[-1].type == "Succeeded"

@@ -73,6 +73,7 @@ jobs = st.fixed_dictionaries(
         ),
         "launcherCreationPolicy": st.sampled_from(["AtStartup", "WaitForWorkersReady"]),
         "runLauncherAsWorker": st.booleans(),
+        "mpiImplementation": st.sampled_from(["OpenMPI", "MPICH"]),
     },
     optional={"settings": st.sampled_from([VOLCANO, PLUGINS])},
 )

@@ -35,6 +35,7 @@ LIFE: list[str] = [
     "kubernetes_acts",
     "launcher_pod_succeeds",
     "kubernetes_acts",
+    "kubernetes_acts",
 ]
 POLICY = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}
 JOBS: dict[str, dict[str, Any]] = {
@@ -42,6 +43,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "a launcher that waits, in a gang": {
         "policy": POLICY,
         "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiImplementation": "MPICH",
         "settings": VOLCANO,
     },
     "a launcher that works, suspended at first": {
