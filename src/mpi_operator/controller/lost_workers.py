@@ -4,9 +4,10 @@ Most launchers end with an error when they lose a worker. Two kinds do not: thos
 which go on with the workers that are left, and Open MPI's of 5.0, which gives up and ends with 0.
 What tells them apart is the remote shell: it leaves word of a session that broke off, and of
 whatever is started after that. If a worker was lost, and a session in it broke off, and nothing was
-started after that, the work was not done. But Open MPI may be gone before the word is written. So
-where we know but one of these things, the job has succeeded and says what happened, unless its
-annotation says that it needs every worker.
+started after that, the work was not done. But Open MPI may be gone before the word is written. So a
+launcher that is nothing but its mpirun has not done its work either where a worker was lost in its
+last seconds: that is why it ended. Where we know no more than that a worker was lost, the job has
+succeeded and says what happened, unless its annotation says that it needs every worker.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from mpi_operator.api.types import ConditionType
 from . import pods, trouble
 from .kinds import Pod, moment
 from .launcher_end import success_time
+from .launcher_program import gives_up_with_a_worker
 from .observed import Observed
 from .remote_words import LostContact, lost_contacts
 from .replacement import stored_counts
@@ -27,6 +29,14 @@ from .trouble import Trouble
 # node that is silent a cluster tells after its grace period, which is 50 seconds by default.
 _PATIENCE = timedelta(seconds=75)
 _GONE = "the pod is gone"
+# Open MPI ends a second or two after it lost a worker, and Kubernetes tells of that a little later.
+_LAST_SECONDS = timedelta(seconds=15)
+
+
+_SURVIVAL = (
+    ". If the program can do without, set the annotation "
+    f"{annotations.LOST_WORKERS}: {annotations.SURVIVE} on the job"
+)
 
 
 def lost_workers(seen: Observed) -> Trouble | None:
@@ -38,13 +48,14 @@ def lost_workers(seen: Observed) -> Trouble | None:
         contact = proven[0]
         return _trouble(
             f"{contact.sentence} ({losses[contact.worker]}). It started nothing after that and "
-            "ended with exit code 0, as Open MPI 5.0 does, but what ran there did not finish. If "
-            "the program can do without, set the annotation "
-            f"{annotations.LOST_WORKERS}: {annotations.SURVIVE} on the job",
+            "ended with exit code 0, as Open MPI 5.0 does, but what ran there did not finish"
+            + _SURVIVAL,
             is_fatal=True,
         )
     if losses:
-        return _trouble(_account(seen, losses), is_fatal=policy == annotations.FAIL)
+        gave_up = policy != annotations.SURVIVE and _has_given_up(seen)
+        message = _account(seen, losses) + (_SURVIVAL if gave_up else "")
+        return _trouble(message, is_fatal=gave_up or policy == annotations.FAIL)
     return _trouble(contacts[0].sentence) if contacts else None
 
 
@@ -70,17 +81,34 @@ def _proven(contacts: Iterable[LostContact], losses: Mapping[str, str]) -> list[
 def _losses(seen: Observed) -> Mapping[str, str]:
     """The workers that were lost while the launcher ran, and what became of them."""
     began = _began(seen)
-    counted = {
+    counted = _counted_since(seen, began) if began is not None else {}
+    return {**counted, **_missing(seen)}
+
+
+def _has_given_up(seen: Observed) -> bool:
+    """Whether the launcher can only have ended because it lost a worker."""
+    ended = success_time(seen)
+    if ended is None or not gives_up_with_a_worker(seen.job):
+        return False
+    return bool(_missing(seen) or _counted_since(seen, ended - _LAST_SECONDS))
+
+
+def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
+    """The workers that have been replaced, or will be, and how they ended."""
+    return {
         names.worker(seen.job, index): count.how or _GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
-        if began is not None and count.at >= began
+        if count.at >= time
     }
-    now = {
+
+
+def _missing(seen: Observed) -> Mapping[str, str]:
+    """The workers with which something is wrong now."""
+    return {
         names.worker(seen.job, index): how
         for index in range(seen.job.spec.worker_count)
         if (how := _state(seen.workers.get(index), is_listed=index in seen.listed_hosts))
     }
-    return {**counted, **now}
 
 
 def _state(pod: Pod | None, *, is_listed: bool) -> str:

@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
+from mpi_operator.api.reading import read_job
 from mpi_operator.controller.announcements import announcements
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.remote_words import lost_contacts
@@ -16,6 +18,7 @@ from tests.support.observations import (
     a_job,
     a_launcher,
     a_launcher_pod,
+    a_manifest,
     a_worker,
     complete,
     observed,
@@ -116,6 +119,58 @@ def test_a_job_that_says_so_needs_every_worker():
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
     assert "it lost pi-worker-1 (the pod is gone)" in last.message
     assert events == [("Warning", "WorkerLost")]
+
+
+def launched_by(*command, **changes):
+    """A running job whose launcher runs this, as its template says."""
+    manifest = a_manifest(**changes)
+    template = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
+    template["spec"]["containers"][0]["command"] = list(command)
+    return msgspec.structs.replace(JOB, spec=read_job(manifest).spec)
+
+
+MPIRUN = launched_by("mpirun", "-n", "2", "/home/mpiuser/pi")
+CAN_DO_WITHOUT = msgspec.structs.replace(MPIRUN, metadata=running(annotations=SURVIVES).metadata)
+EARLY = Count(1, "", NOW - timedelta(seconds=60))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(ended(FIRST, job=MPIRUN), id="a worker that is gone"),
+        pytest.param(ended(counts={1: DURING}, job=MPIRUN), id="one that is replaced already"),
+        pytest.param(ended(FIRST, job=launched_by("/opt/bin/mpiexec", "pi")), id="with its path"),
+    ],
+)
+def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
+    last, events = judged(seen)
+    assert (last.type, last.reason) == ("Failed", "WorkerLost")
+    assert "it lost pi-worker-1 (the pod is gone)" in last.message
+    assert "lost-workers: survive" in last.message
+    assert events == [("Warning", "WorkerLost")]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(ended(counts={1: EARLY}, job=MPIRUN), id="it was lost long before"),
+        pytest.param(ended(FIRST, job=launched_by("sh", "-c", "mpirun pi")), id="by a script"),
+        pytest.param(ended(FIRST, job=launched_by("horovodrun", "pi")), id="by somebody else"),
+        pytest.param(
+            ended(FIRST, job=launched_by("mpirun", "--with-ft", "ulfm", "pi")), id="by one that can"
+        ),
+        pytest.param(
+            ended(FIRST, job=launched_by("mpirun", "pi", mpiImplementation="MPICH")),
+            id="by one that fails when it loses a worker",
+        ),
+        pytest.param(ended(FIRST, job=CAN_DO_WITHOUT), id="by one that says so"),
+    ],
+)
+def test_who_may_have_gone_on_has_succeeded(seen):
+    last, events = judged(seen)
+    assert last.type == "Succeeded"
+    assert "it lost pi-worker-1" in last.message
+    assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
 
 
 @pytest.mark.parametrize(
