@@ -78,4 +78,5 @@ async def test_what_the_ranks_of_an_mpi_see(run, tmp_path, implementation, worke
         await mpi_job.start(pods, implementation, 2, *command, worker=worker)
         status = await pods.end_of("pi-launcher-x")
         assert status["phase"] == "Succeeded", mpi_job.why(status)
-        assert await pods.output("pi-launcher-x") == [seen]
+        *_, last = await pods.output("pi-launcher-x")  # Open MPI may have a warning about itself
+        assert last == seen
