@@ -42,7 +42,7 @@ class Pods:
         await until(is_there, seconds)
         return await self.status(name)
 
-    async def end_of(self, name: str, seconds: float = 60) -> Manifest:
+    async def end_of(self, name: str, seconds: float = 120) -> Manifest:
         return await self.until_phase(name, "Succeeded", "Failed", seconds=seconds)
 
     async def output(self, name: str, **options: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Starts that take long, and starts that do not succeed: both say what they wait for."""
 
 import asyncio
+from functools import partial
 
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import INIT_TIMEOUT
@@ -43,7 +44,12 @@ async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: 
     for (name, (_, cause)), failed in zip(jobs.items(), failures, strict=True):
         assert f"{name}-worker-" in failed["message"], failed
         assert cause in failed["message"], failed
-        assert any(cause in message for _, message in await lab.events(name))
+        await lab.eventually(name, partial(_is_told, lab, name, cause))
+
+
+async def _is_told(lab: Lab, name: str, cause: str) -> bool:
+    """Whether an event says it: they come after the status."""
+    return any(cause in message for _, message in await lab.events(name))
 
 
 def _impatient(job: Manifest) -> Manifest:
