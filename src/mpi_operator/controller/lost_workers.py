@@ -28,7 +28,6 @@ from .trouble import Trouble
 # A node tells of a container that ended after a second or so, and the launcher may be faster. Of a
 # node that is silent a cluster tells after its grace period, which is 50 seconds by default.
 _PATIENCE = timedelta(seconds=75)
-_GONE = "the pod is gone"
 # Open MPI ends a second or two after it lost a worker, and Kubernetes tells of that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
 
@@ -96,7 +95,7 @@ def _has_given_up(seen: Observed) -> bool:
 def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
     """The workers that have been replaced, or will be, and how they ended."""
     return {
-        names.worker(seen.job, index): count.how or _GONE
+        names.worker(seen.job, index): count.how or pods.GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
         if count.at >= time
     }
@@ -113,12 +112,10 @@ def _missing(seen: Observed) -> Mapping[str, str]:
 
 def _state(pod: Pod | None, *, is_listed: bool) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
-    if pod is None:
-        return _GONE if is_listed else ""
-    if pods.is_failed(pod):
-        return pods.how_it_ended(pod)
-    if pods.is_terminating(pod):
-        return pods.eviction(pod) or "the pod was deleted"
+    if pod is None and not is_listed:
+        return ""
+    if pod is None or pods.is_failed(pod) or pods.is_terminating(pod):
+        return pods.how_it_left(pod)
     return pods.silence(pod)
 
 

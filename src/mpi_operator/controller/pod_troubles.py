@@ -60,8 +60,7 @@ def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Tro
     for pod in everybody:
         complaint = pods.complaint(pod)
         # What ends has nothing to complain about any more, unless it has to, or nobody ends it.
-        is_forced = pods.eviction(pod) or pods.silence(pod)
-        is_leaving = pods.is_terminating(pod) and not is_forced
+        is_leaving = pods.is_terminating(pod) and not (pods.eviction(pod) or pods.silence(pod))
         if complaint and not is_leaving and pods.age(pod, now) >= _PATIENCE:
             reason, message = complaint
             affected[reason].append((pod.metadata.name, message))

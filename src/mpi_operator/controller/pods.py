@@ -21,6 +21,7 @@ _WAITING = {
     "RunContainerError": "ContainerConfigError",
     "CrashLoopBackOff": "CrashLoop",
 }
+GONE = "the pod is gone"  # of one about which nobody can be asked any more
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
@@ -114,6 +115,15 @@ def how_it_ended(pod: Pod) -> str:
     for name, ended in _terminations(pod):
         facts.append(_about_termination(name, ended))
     return ": ".join(facts) or "nothing is known about why"
+
+
+def how_it_left(pod: Pod | None) -> str:
+    """What became of a pod that its job has no more: it failed, is deleted, or is gone."""
+    if pod is None:
+        return GONE
+    if is_terminating(pod):
+        return eviction(pod) or "the pod was deleted"
+    return how_it_ended(pod)
 
 
 def briefly(pod: Pod) -> str:

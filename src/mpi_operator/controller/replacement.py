@@ -171,15 +171,8 @@ def _delay(times: int) -> timedelta:
 
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
     name = names.worker(job, index)
-    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {_how(pod)}")
-
-
-def _how(pod: Pod | None) -> str:
-    if pod is None:
-        return "the pod is gone"
-    if pods.is_terminating(pod):
-        return pods.eviction(pod) or "the pod was deleted"
-    return pods.how_it_ended(pod)
+    how = pods.how_it_left(pod)
+    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
@@ -187,5 +180,5 @@ def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
     if pod is not None and pods.is_evicted(pod):
         reason = trouble.Reason.WORKER_EVICTED
     name = names.worker(job, index)
-    message = f"{name} is not replaced any more, after {limit} times: {_how(pod)}"
+    message = f"{name} is not replaced any more, after {limit} times: {pods.how_it_left(pod)}"
     return Trouble(reason, message, is_fatal=True)

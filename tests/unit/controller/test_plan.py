@@ -300,9 +300,9 @@ def test_a_name_that_is_taken_is_looked_at_again():
 
 
 def test_a_service_that_somebody_changed_is_set_right():
-    stored = a_service(a_job())
-    stored.spec.selector["colour"] = "red"
     job = a_job()
+    stored = a_service(job)
+    stored.spec.selector["colour"] = "red"
     plan = plan_for(observed(job, service=stored))
     [change] = changes(plan, SERVICES)
     assert change["spec"]["selector"]["colour"] is None
