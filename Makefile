@@ -29,7 +29,7 @@ demo: setup ## an MPI job on this machine, without a cluster (a minute the first
 test: test-packages ## everything: check, unit, this machine, real API server, real pods (what CI runs)
 	@$(MAKE) --no-print-directory --jobs=2 check binaries images IF_POSSIBLE=--if-possible
 	@echo '==> All tests, several at once. Usually 18 minutes.'
-	$(PYTEST) $(AT_ONCE) tests
+	$(PYTEST) $(AT_ONCE) tests || scripts/test-again
 
 .PHONY: test-packages
 test-packages: setup

@@ -187,8 +187,13 @@ class Hands:
 
     async def start_workers(self, job: str, workers: int, ready: bool = True) -> None:
         """So many workers come, and run."""
-        await until(lambda: self.has_workers(job, workers))
-        await self.run(*await self.pod_names(job, "worker"), ready=ready)
+        names = [f"{job}-worker-{index}" for index in range(workers)]
+
+        async def are_there() -> bool:
+            return sorted(await self.pod_names(job, "worker")) == sorted(names)
+
+        await until(are_there)  # a count could be right while one still has to go
+        await self.run(*names, ready=ready)
 
     async def launcher_pod(self, job: str) -> str:
         """Wait for the launcher's pod; its name."""

@@ -165,9 +165,9 @@ def is_controlled_by(found: Object, job: types.MPIJob) -> bool:
     return owner is not None and owner.uid == job.metadata.uid
 
 
-def moment(text: str) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     """A time as Kubernetes writes it; None where there is none."""
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(text) if text else None
     except ValueError:
         return None

@@ -13,6 +13,9 @@ from .trouble import Trouble
 
 # Much of what pods complain about in their first seconds passes by itself.
 _PATIENCE = timedelta(seconds=10)
+_READY_WITHIN = timedelta(seconds=30)
+_NONE = timedelta(0)
+_STARTED_WITHIN = timedelta(minutes=1)
 
 
 def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
@@ -26,14 +29,22 @@ def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
 
 def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
     """In how long a complaint that is too fresh now would be told."""
-    young = (
-        _PATIENCE - pods.age(pod, now)
-        for pod in (*seen.launcher_pods, *seen.workers.values())
-        if pods.complaint(pod) and pods.age(pod, now) < _PATIENCE
-    )
+    everybody = (*seen.launcher_pods, *seen.workers.values())
+    complaints = ((pod, pods.complaint(pod)) for pod in everybody)
+    waits = [_patience(found[0], pod, now) for pod, found in complaints if found]
     podless = _time_without_pod(seen, now)
-    waits = [_PATIENCE - podless] if podless is not None and podless < _PATIENCE else []
-    return min((*young, *waits), default=None)
+    if podless is not None:
+        waits.append(_PATIENCE - podless)
+    return min((wait for wait in waits if wait > _NONE), default=None)
+
+
+def _patience(reason: str, pod: Pod, now: datetime) -> timedelta:
+    """For how long a complaint of a pod is still too fresh to be told."""
+    if reason == pods.SLOW_START:
+        return _STARTED_WITHIN - pods.time_on_node(pod, now)
+    if reason == pods.NOT_READY:
+        return _READY_WITHIN - pods.running_time(pod, now)
+    return _PATIENCE - pods.age(pod, now)
 
 
 def _time_without_pod(seen: Observed, now: datetime) -> timedelta | None:
@@ -58,11 +69,10 @@ def _launcher_without_pod(seen: Observed) -> Trouble:
 def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Trouble]:
     affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pod in everybody:
-        complaint = pods.complaint(pod)
+        reason, message = pods.complaint(pod) or ("", "")
         # What ends has nothing to complain about any more, unless it has to, or nobody ends it.
         is_leaving = pods.is_terminating(pod) and not (pods.eviction(pod) or pods.silence(pod))
-        if complaint and not is_leaving and pods.age(pod, now) >= _PATIENCE:
-            reason, message = complaint
+        if reason and not is_leaving and _patience(reason, pod, now) <= _NONE:
             affected[reason].append((pod.metadata.name, message))
     for reason, complaints in affected.items():
         yield Trouble(reason, _sentence(role, complaints, len(everybody)))

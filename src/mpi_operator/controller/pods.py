@@ -22,6 +22,7 @@ _WAITING = {
     "CrashLoopBackOff": "CrashLoop",
 }
 GONE = "the pod is gone"  # of one about which nobody can be asked any more
+SLOW_START, NOT_READY = "SlowStart", "NotReady"  # complaints that need more patience than others
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
@@ -70,6 +71,8 @@ def is_being_started(pod: Pod) -> bool:
 
 def complaint(pod: Pod) -> tuple[str, str] | None:
     """Why a pod does not come to run: a reason and a sentence."""
+    if is_ready(pod):
+        return None  # most are: a short way
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
             return "Unschedulable", condition.message
@@ -81,7 +84,24 @@ def complaint(pod: Pod) -> tuple[str, str] | None:
         return "NodeUnreachable", sentence
     if sentence := eviction(pod):
         return "Evicted", sentence
+    if is_being_started(pod):
+        return SLOW_START, _about_slow_start(pod)
+    if _is_unready(pod):
+        return NOT_READY, _about_unreadiness(pod)
     return None
+
+
+def running_time(pod: Pod, now: datetime) -> timedelta:
+    """For how long all of a pod has run."""
+    states = (status.state.running for status in pod.status.container_statuses)
+    starts = [started for state in states if state and (started := moment(state.started_at))]
+    return now - max(starts) if starts else age(pod, now)
+
+
+def time_on_node(pod: Pod, now: datetime) -> timedelta:
+    """For how long a node has had the pod."""
+    taken = moment(pod.status.start_time)
+    return now - taken if taken else age(pod, now)
 
 
 def silence(pod: Pod) -> str:
@@ -107,6 +127,12 @@ def _is_cut_off(pod: Pod) -> bool:
         each.type == "Ready" and each.status == "False" and not each.reason
         for each in pod.status.conditions
     )
+
+
+def _is_unready(pod: Pod) -> bool:
+    """Whether all of a pod runs and its node does not call it ready."""
+    states = [status.state.running for status in pod.status.container_statuses]
+    return is_running(pod) and bool(states) and all(states) and _condition(pod, "Ready") == "False"
 
 
 def how_it_ended(pod: Pod) -> str:
@@ -183,6 +209,22 @@ def _about_termination(name: str, ended: Terminated) -> str:
     lines = _last_lines(ended.message)
     said = f": {lines}" if lines else ""
     return f"container {name} ended with {_code(ended)}{reason}{said}"
+
+
+def _about_slow_start(pod: Pod) -> str:
+    metadata = pod.metadata
+    return (
+        f"{pod.spec.node_name} has not started it yet. Most likely a volume is missing, the image "
+        "is large, or the node is lost: see "
+        f"kubectl describe pod {metadata.name} -n {metadata.namespace}"
+    )
+
+
+def _about_unreadiness(pod: Pod) -> str:
+    return (
+        f"it runs on {pod.spec.node_name} and is not ready: a readiness probe fails, or the node "
+        "has stopped reporting"
+    )
 
 
 def _code(ended: Terminated) -> str:

@@ -80,9 +80,16 @@ class Terminated(Compact, frozen=True):
     finished_at: str | None = None  # null where a node does not know it
 
 
-class ContainerState(Compact, frozen=True):
-    """Neither field: it runs."""
+class Running(Compact, frozen=True):
+    """That a container runs."""
 
+    started_at: str | None = None
+
+
+class ContainerState(Compact, frozen=True):
+    """One of these; none where nobody knows."""
+
+    running: Running | None = None
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
@@ -104,6 +111,7 @@ class PodStatus(Compact, frozen=True):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
+    start_time: str | None = None  # when its node took it
     conditions: tuple[Condition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()

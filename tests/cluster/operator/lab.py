@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from mpi_operator.kube.resources import PODS, Manifest
+from mpi_operator.kube.resources import NODES, PODS, Manifest
 from tests.support.hands import Hands
 from tests.support.waiting import until
 
@@ -128,9 +128,11 @@ class Lab(Hands):
         """All that helps to understand why a job is not as it should be."""
         job = await self.job(name)
         conditions = "\n".join(str(each) for each in job.get("status", {}).get("conditions", ()))
-        pods = "\n".join(map(_summary, (await self.client.list(PODS, self.namespace)).items))
+        # All pods, the operator's too: where it runs can be the reason.
+        pods = "\n".join(map(_summary, (await self.client.list(PODS)).items))
+        nodes = "\n".join(map(_readiness, (await self.client.list(NODES)).items))
         events = "\n".join(f"{reason}: {message}" for reason, message in await self.events(name))
-        return f"{name}\n{conditions}\n{pods}\n{events}\n{await self._any_log(name)}"
+        return f"{name}\n{conditions}\n{nodes}\n{pods}\n{events}\n{await self._any_log(name)}"
 
     async def _any_log(self, name: str) -> str:
         try:
@@ -152,7 +154,20 @@ def _summary(pod: Manifest) -> str:
     states: Any = [each.get("state") for each in pod["status"].get("containerStatuses", ())]
     node = pod["spec"].get("nodeName", "no node")
     ending = pod["metadata"].get("deletionTimestamp", "")
-    return f"{pod['metadata']['name']} on {node}: {pod['status'].get('phase')} {states} {ending}"
+    name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    phase = pod["status"].get("phase")
+    return f"{name} on {node}: {phase} {_ready(pod)} {states} {ending}"
+
+
+def _readiness(node: Manifest) -> str:
+    return f"{node['metadata']['name']}: {_ready(node)}"
+
+
+def _ready(thing: Manifest) -> str:
+    """Whether a pod or a node is ready, and since when."""
+    conditions = thing.get("status", {}).get("conditions", ())
+    found = [each for each in conditions if each["type"] == "Ready"]
+    return " ".join(f"ready {each['status']} since {each['lastTransitionTime']}" for each in found)
 
 
 def _age(pod: Manifest) -> str:

@@ -31,6 +31,28 @@ def restarted(exit_code, message=""):
     return [status | {"lastState": ended["state"]}]
 
 
+def on_a_node(pod):
+    return replace(pod, spec=replace(pod.spec, node_name="n1"))
+
+
+def starting(seconds):
+    """A pod that its node has had for so long, and that was in a queue for longer."""
+    taken = timestamp(NOW - timedelta(seconds=seconds))
+    creating = waiting("ContainerCreating")
+    return a_worker(JOB, 0, "Pending", startTime=taken, containerStatuses=creating)
+
+
+def unready(seconds=60, **reason):
+    """A pod that has run for so long, and was never called ready."""
+    conditions = [{"type": "Ready", "status": "False", **reason}]
+    return a_worker(JOB, 0, conditions=conditions, containerStatuses=running(seconds))
+
+
+def running(seconds=60):
+    began = timestamp(NOW - timedelta(seconds=seconds))
+    return [{"name": "mpi", "state": {"running": {"startedAt": began}}}]
+
+
 @pytest.mark.parametrize(
     ("status", "complaint"),
     [
@@ -62,7 +84,15 @@ def restarted(exit_code, message=""):
             ("ImagePullFailed", "container init: no such image"),
             id="an init container",
         ),
-        pytest.param({"containerStatuses": waiting("ContainerCreating")}, None, id="just starting"),
+        pytest.param(
+            {"containerStatuses": waiting("ContainerCreating")},
+            (
+                "SlowStart",
+                "n1 has not started it yet. Most likely a volume is missing, the image is large, "
+                "or the node is lost: see kubectl describe pod pi-worker-0 -n lab",
+            ),
+            id="starting",
+        ),
         pytest.param({}, None, id="just there"),
         pytest.param(
             {
@@ -76,7 +106,7 @@ def restarted(exit_code, message=""):
     ],
 )
 def test_what_a_pod_complains_about(status, complaint):
-    assert pods.complaint(a_worker(JOB, 0, "Pending", **status)) == complaint
+    assert pods.complaint(on_a_node(a_worker(JOB, 0, "Pending", **status))) == complaint
 
 
 @pytest.mark.parametrize(
@@ -85,14 +115,40 @@ def test_what_a_pod_complains_about(status, complaint):
         pytest.param(
             {}, ("NodeUnreachable", "its node n1 has stopped reporting"), id="its node is silent"
         ),
-        pytest.param({"reason": "ContainersNotReady"}, None, id="not ready, says its node"),
+        pytest.param(
+            {"reason": "ContainersNotReady"},
+            (
+                "NotReady",
+                "it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+                "reporting",
+            ),
+            id="not ready, says its node",
+        ),
     ],
 )
 def test_what_a_pod_complains_about_that_ran(reason, complaint):
-    not_ready = [{"type": "Ready", "status": "False", **reason}]
-    pod = a_worker(JOB, 0, "Running", conditions=not_ready)
-    pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
-    assert pods.complaint(pod) == complaint
+    assert pods.complaint(on_a_node(unready(**reason))) == complaint
+
+
+def test_a_container_that_ended_is_no_matter_of_readiness():
+    ended = [*running(), *terminated(0, name="beside")]
+    pod = a_worker(JOB, 0, ready="False", containerStatuses=ended)
+    assert pods.complaint(pod) is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "wait"),
+    [
+        pytest.param(lambda: starting(59), 1, id="on its node for 59 s"),
+        pytest.param(lambda: starting(60), None, id="on its node for 60 s"),
+        pytest.param(lambda: unready(29, reason="ContainersNotReady"), 1, id="runs for 29 s"),
+        pytest.param(lambda: unready(30, reason="ContainersNotReady"), None, id="runs for 30 s"),
+    ],
+)
+def test_a_start_may_take_its_time(pod, wait):
+    seen = observed(JOB, [pod()])
+    assert bool(list(pod_troubles(seen, NOW))) == (wait is None)
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
 
 
 @pytest.mark.parametrize(
