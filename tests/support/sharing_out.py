@@ -12,9 +12,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 CLUSTER, OPERATOR, API = WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
 FAST = "tests/unit/"
-# Those that take longest of the others, lest one is left over when all have ended. One that is
-# missing here costs a little time and nothing else.
+# Those that take longest of the others, lest one is left over when all have ended, with those that
+# start clusters of their own. One that is missing here costs a little time and nothing else.
 LONG = (
+    "tests/cluster/test_owners.py",
+    "tests/cluster/test_command_line.py",
     "tests/local/test_examples.py",
     "tests/local/test_remote_shell.py",
     "tests/local/test_verbs.py",
@@ -40,12 +42,15 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
 
 def unit(test: str) -> str:
     """What one process runs as a whole."""
-    return next((place for place in WHOLE if test.startswith(place)), test.partition("::")[0])
+    file = test.partition("::")[0]
+    if file in LONG:
+        return file
+    return next((place for place in WHOLE if test.startswith(place)), file)
 
 
 def rank(test: str, *, alone: bool) -> int:
     """What comes first."""
-    place = next(place for place in (*WHOLE, FAST, *LONG, "") if test.startswith(place))
+    place = next(place for place in (*LONG, *WHOLE, FAST, "") if test.startswith(place))
     return (_ORDER_ALONE if alone else _ORDER_OF_SEVERAL).index(place)
 
 

@@ -19,6 +19,12 @@ ROOT = Path(__file__).parents[2]
         pytest.param(
             "tests/api/operator/a.py::x", "tests/api/c.py::x", False, id="but for the operator's"
         ),
+        pytest.param(
+            "tests/cluster/a.py::x",
+            "tests/cluster/test_owners.py::x",
+            False,
+            id="and for those with nodes of their own",
+        ),
     ],
 )
 def test_what_stays_together(one, other, together):

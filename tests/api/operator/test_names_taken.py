@@ -15,6 +15,7 @@ from mpi_operator.kube.resources import (
 )
 from tests.support.hands import Hands
 from tests.support.mpijobs import mpijob, template
+from tests.support.waiting import until
 
 _LABELS = {
     "training.kubeflow.org/operator-name": "mpi-operator",
@@ -78,8 +79,8 @@ async def test_a_job_that_is_cleaned_up_leaves_a_stranger_s_pod(shared: Hands) -
     metadata = {"name": "polite-worker-7", "namespace": shared.namespace, "labels": labels}
     await shared.client.create(PODS, {"metadata": metadata, **template()})
     await shared.submit(mpijob("polite", runPolicy={"cleanPodPolicy": "All"}))
-    await shared.start_workers("polite", 3)
-    await shared.run(await shared.launcher_pod("polite"))
+    await until(lambda: shared.has_workers("polite", 3))
+    await shared.run("polite-worker-0", "polite-worker-1", await shared.launcher_pod("polite"))
     await shared.becomes("polite", "Running")
     [launcher] = await shared.pod_names("polite", "launcher")
     await shared.succeed(launcher)

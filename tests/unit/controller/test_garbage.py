@@ -11,7 +11,7 @@ from mpi_operator.controller.kinds import MPI_JOBS
 from tests.support.observations import VOLCANO, a_manifest
 from tests.support.worlds import World
 
-GARBAGE = settings(max_examples=200)
+GARBAGE = settings(max_examples=100)
 
 scalars = st.one_of(
     st.none(),

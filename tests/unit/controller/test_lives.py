@@ -13,7 +13,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
 from tests.support.observations import PLUGINS, VOLCANO
 from tests.support.worlds import World
 
-LIVES = settings(max_examples=60)
+LIVES = settings(max_examples=30)
 LIMIT = 2  # replacements of one worker
 
 

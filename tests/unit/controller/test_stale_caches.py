@@ -33,7 +33,7 @@ steps = st.lists(
     ),
     max_size=25,
 )
-LIVES = settings(max_examples=60)
+LIVES = settings(max_examples=30)
 
 
 async def happen(operator, life):

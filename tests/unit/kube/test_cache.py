@@ -524,6 +524,6 @@ class CacheMachine(RuleBasedStateMachine):
 
 TestCacheMachine = CacheMachine.TestCase
 TestCacheMachine.settings = settings(
-    max_examples=100,
+    max_examples=50,
     stateful_step_count=40,
 )
