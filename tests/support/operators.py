@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
+from mpi_operator.controller.attention import Attention
 from mpi_operator.controller.execute import Executor
 from mpi_operator.controller.fair_slots import FairSlots
 from mpi_operator.controller.memory import Memories
@@ -47,13 +48,14 @@ class Operator:
                 shelves,
                 settings,
                 memories,
-                FairSlots(48),
+                FairSlots(8),
                 make_keys=lambda: KeyPair("private", "public"),
                 clock=clock,
             ),
             Publisher(client, shelves, memories, self.diary.as_recorder, series, clock),
             memories,
             settings,
+            Attention(1),
             series,
             clock,
         )

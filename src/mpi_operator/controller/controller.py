@@ -17,6 +17,7 @@ from mpi_operator.kube.unmeasured import UNMEASURED
 from mpi_operator.kube.workers import work
 from mpi_operator.kube.workqueue import WorkQueue
 
+from .attention import Attention
 from .caches import Caches, job_key
 from .execute import Executor
 from .fair_slots import FairSlots
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _PATIENCE_PER_POD = 0.0005
 _SHORTEST_PATIENCE = 0.02
 _LONGEST_PATIENCE = 0.5
+_MOST_ASIDE = 100  # jobs that are worked on for longer, beside those
 _UNCOUNTED = cast("Series", UNMEASURED)
 
 
@@ -50,14 +52,14 @@ class Controller:
         settings: Settings,
         *,
         namespaces: Sequence[str] = ("",),
-        concurrency: int = 128,
-        write_slots: int = 24,
+        concurrency: int = 8,
+        write_slots: int = 64,
         metrics: "Metrics | None" = None,
         series: "Series | None" = None,
         make_keys: Callable[[], KeyPair] = new_key_pair,
     ) -> None:
         metrics, series = metrics or UNMEASURED, series or _UNCOUNTED
-        self._concurrency = concurrency
+        self._concurrency = concurrency + _MOST_ASIDE
         self._caches = Caches(reader, namespaces, settings, metrics)
         self._memories = Memories()
         self._queue: WorkQueue[Key] = WorkQueue("mpijobs", metrics=metrics)
@@ -75,6 +77,7 @@ class Controller:
             Publisher(writer, self._caches, self._memories, self._events, series),
             self._memories,
             settings,
+            Attention(concurrency),
             series,
         )
         self._caches.jobs.on_change(self._job_changed)

@@ -36,6 +36,8 @@ from .trouble import Trouble
 # So many writes of one stage at first, and one more at a time for each that went well: what is
 # refused once is mostly refused a thousand times.
 _FIRST = 8
+# A new connection costs as much as a few writes, so a hand has to have some to do.
+_EACH_DOES = 8
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -250,13 +252,13 @@ class _Stage:
         self._executor = executor
         self._job = job
         self._remaining: Iterator[Action] = iter(actions)
-        self._count = len(actions)
+        self._most_hands = min(len(actions), max(_FIRST, len(actions) // _EACH_DOES))
         self._outcome = outcome
         self._hands = 0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as self._group:
-            for _ in range(min(_FIRST, self._count)):
+            for _ in range(min(_FIRST, self._most_hands)):
                 self._add_hand()
 
     def _add_hand(self) -> None:
@@ -268,7 +270,7 @@ class _Stage:
             await self._executor.do(self._job, action, self._outcome)
             if self._outcome.troubles or self._outcome.error:
                 return
-            if self._hands < self._count:
+            if self._hands < self._most_hands:
                 self._add_hand()
 
 

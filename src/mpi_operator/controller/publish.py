@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .series import Series
 
 # How many pods run changes with every pod; what they make together is told by conditions, at once.
-_COUNTS_MAY_WAIT = timedelta(seconds=2)
+_COUNTS_MAY_WAIT = timedelta(seconds=5)
 _TRY_REFUSED_AGAIN = timedelta(minutes=5)
 
 log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from mpi_operator.kube.resources import Key
 
 from .actions import Action, target
 from .announcements import became_true
+from .attention import Attention, Place
 from .clock import Clock, utc_now
 from .execute import Executor, Outcome
 from .launcher_tries import launcher_news, restarts
@@ -46,9 +47,11 @@ class Reconciler:
         publisher: Publisher,
         memories: Memories,
         settings: Settings,
+        attention: Attention,
         series: "Series",
         clock: Clock = utc_now,
     ) -> None:
+        self._attention = attention
         self._observer = observer
         self._executor = executor
         self._publisher = publisher
@@ -62,7 +65,8 @@ class Reconciler:
         started = time.monotonic()
         outcome = "error"
         try:
-            wait = await self._reconcile(key)
+            async with self._attention.place() as place:
+                wait = await self._reconcile(key, place)
             outcome = "done" if wait is None else "later"
         except errors.NotLeader:
             return None  # the process ends and says why; a traceback for each job would hide it
@@ -70,13 +74,14 @@ class Reconciler:
             self._series.reconcile(outcome, time.monotonic() - started)
         return wait.total_seconds() if wait is not None else None
 
-    async def _reconcile(self, key: Key) -> timedelta | None:
+    async def _reconcile(self, key: Key, place: Place) -> timedelta | None:
         seen = self._observer.observe(key)
         if seen is None:
             self._forget(key)
             return None
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
+        place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
         if plan.stages:
             seen = self._observer.around(seen.job, seen.complaints)

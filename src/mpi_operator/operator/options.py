@@ -36,8 +36,8 @@ class Options:
     lock_namespace: str = "mpi-operator"
     gang_scheduler: str = ""
     cluster_domain: str = ""
-    threadiness: int = 128
-    write_concurrency: int = 24
+    threadiness: int = 8
+    write_concurrency: int = 64
     health_port: int = 8080
     monitoring_port: int = 0
     log_level: Level = Level.INFO
@@ -207,8 +207,8 @@ FLAGS = (
         "--threadiness",
         _SPEED,
         "N",
-        "jobs worked on at once",
-        "128",
+        "jobs worked on at once; those for which that takes long do not count",
+        "8",
         _number(1, 1000),
         "threadiness",
     ),
@@ -217,7 +217,7 @@ FLAGS = (
         _SPEED,
         "N",
         "writes under way at once, over all jobs",
-        "24",
+        "64",
         _number(1, 1000),
         "write_concurrency",
     ),

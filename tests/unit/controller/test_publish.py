@@ -121,8 +121,8 @@ async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
     desk = Desk()
     await desk.publish(CREATED)
     desk.world.pass_time(60)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
-    desk.world.pass_time(1.5)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
+    desk.world.pass_time(4.5)
     assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.5)
     assert desk.job.status == CREATED
     assert desk.diary.events == ["MPIJobCreated"]
@@ -135,11 +135,11 @@ async def test_counts_that_go_on_changing_do_not_wait_for_ever():
     desk = Desk()
     await desk.publish(CREATED)
     written = []
-    for active in range(1, 12):
+    for active in range(1, 24):
         if await desk.publish(counting(CREATED, active)) is None:
             written.append(active)
         desk.world.pass_time(0.5)
-    assert written == [5, 10]
+    assert written == [11, 22]
 
 
 async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
@@ -148,7 +148,7 @@ async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
     await desk.publish(counting(CREATED, 1))
     await desk.publish(CREATED)
     desk.world.pass_time(60)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
 
 
 async def test_another_job_of_the_same_name_does_not_share_the_wait_of_the_one_before():
@@ -157,7 +157,7 @@ async def test_another_job_of_the_same_name_does_not_share_the_wait_of_the_one_b
     await desk.publish(counting(CREATED, 1))
     desk.world.pass_time(60)
     desk.memories.of(replace(desk.job, metadata=replace(desk.job.metadata, uid="another")))
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=2)
+    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
 
 
 async def test_what_is_more_than_counts_does_not_wait():
