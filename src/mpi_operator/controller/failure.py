@@ -3,10 +3,10 @@
 from mpi_operator.api.conditions import Reason
 
 from . import pods
+from .given_up import given_up
 from .kinds import JobCondition, Pod
 from .news import shortened
 from .observed import Observed
-from .remote_words import gave_up
 
 _BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 
@@ -23,7 +23,7 @@ def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
     words = (pods.last_words(last) if last else "") or seen.last_words
     ended = (pods.last_exit(last) if last else "") or seen.last_exit
     message = f"{message} ({ended})" if ended else message
-    if sentence := gave_up(words):
+    if sentence := given_up(seen, words):
         return reason, shortened(f"{sentence} ({message})")
     return reason, shortened(f"{message}: {words}" if words else message)
 

@@ -11,8 +11,8 @@ from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
 
 from . import pods, trouble
+from .given_up import given_up
 from .observed import Observed
-from .remote_words import gave_up
 from .trouble import Trouble
 
 _NOW = timedelta(0)
@@ -66,7 +66,7 @@ def _given_up(seen: Observed) -> str:
     failed = seen.launcher.status.failed if seen.launcher else 0
     if first is None or failed > 1 or pods.ends(first) > 1:
         return ""
-    return gave_up(pods.last_words(first))
+    return given_up(seen, pods.last_words(first))
 
 
 def _missing(seen: Observed) -> str:

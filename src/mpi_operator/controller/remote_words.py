@@ -7,17 +7,17 @@ from mpi_operator.build.scripts import GAVE_UP, LOST, WENT_ON
 
 @dataclass(frozen=True)
 class LostContact:
-    """That a session in a worker broke off while something ran there."""
+    """That a worker could not be reached, or that a session in it broke off."""
 
     worker: str
     sentence: str
 
 
-def gave_up(words: str) -> str:
-    """The sentence about the first worker that was given up; empty where none was."""
+def gave_up(words: str) -> LostContact | None:
+    """The first worker that was given up."""
     lines = (line.partition(GAVE_UP) for line in words.splitlines())
     found = (rest.strip() for _, told, rest in lines if told)
-    return next((f"The launcher gave up on {rest}" for rest in found), "")
+    return next((_contact("The launcher gave up on", rest) for rest in found), None)
 
 
 def lost_contacts(words: str) -> tuple[LostContact, ...]:
@@ -27,6 +27,9 @@ def lost_contacts(words: str) -> tuple[LostContact, ...]:
         if line.startswith(WENT_ON):
             lost.clear()
         elif line.startswith(LOST):
-            rest = line.removeprefix(LOST).strip()
-            lost.append(LostContact(rest.partition(" ")[0], f"The launcher lost {rest}"))
+            lost.append(_contact("The launcher lost", line.removeprefix(LOST).strip()))
     return tuple(lost)
+
+
+def _contact(what: str, rest: str) -> LostContact:
+    return LostContact(rest.partition(" ")[0], f"{what} {rest}")

@@ -6,7 +6,14 @@ import pytest
 
 from mpi_operator.controller.failure import failure
 from mpi_operator.controller.kinds import JobCondition
-from tests.support.observations import a_job, a_launcher_pod, observed, terminated
+from tests.support.observations import (
+    a_job,
+    a_launcher_pod,
+    a_worker,
+    observed,
+    terminated,
+    waiting,
+)
 
 JOB = a_job()
 LIMIT = JobCondition(
@@ -91,6 +98,13 @@ def a_try(number, age, **status):
 )
 def test_why_a_job_failed(failed, pods, expected):
     assert failure(observed(JOB, launcher_pods=tuple(pods)), failed) == expected
+
+
+def test_a_worker_that_was_given_up_is_asked_why():
+    pod = a_try(1, age=2, containerStatuses=terminated(1, REFUSED))
+    no_image = a_worker(JOB, 1, "Pending", containerStatuses=waiting("ErrImagePull", "no image"))
+    seen = observed(JOB, [a_worker(JOB, 0), no_image], launcher_pods=(pod,))
+    assert "refused; ImagePullFailed: container mpi: no image (Job has" in failure(seen, LIMIT)[1]
 
 
 def test_what_was_heard_before_the_pod_went_is_told():

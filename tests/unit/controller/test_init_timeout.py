@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from mpi_operator.controller.given_up import given_up
 from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
-from mpi_operator.controller.remote_words import gave_up
 from mpi_operator.kube.resources import JOBS, PODS, Key
 from tests.support.cluster import timestamp
 from tests.support.observations import (
@@ -237,4 +237,4 @@ def test_a_resumed_job_has_all_its_time_again():
     ],
 )
 def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
-    assert gave_up(words) == sentence
+    assert given_up(observed(a_job()), words) == sentence

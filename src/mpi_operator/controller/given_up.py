@@ -1,0 +1,18 @@
+"""On which worker a launcher gave up, and what that worker itself complains about."""
+
+from . import pods
+from .observed import Observed
+from .remote_words import gave_up
+
+
+def given_up(seen: Observed, words: str) -> str:
+    """A sentence, from the last words of a launcher; empty where it did not give up.
+
+    "Connection refused" is all that a launcher can say of a worker whose image is missing.
+    """
+    contact = gave_up(words)
+    if contact is None:
+        return ""
+    workers = (pod for pod in seen.workers.values() if pod.metadata.name == contact.worker)
+    reason, message = next(map(pods.complaint, workers), None) or ("", "")
+    return f"{contact.sentence}; {reason}: {message}" if reason else contact.sentence
