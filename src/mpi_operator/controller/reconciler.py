@@ -62,11 +62,14 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring one job a step closer to its spec; in how many seconds to look again."""
+        async with self._attention.place() as place:
+            return await self._measured(key, place)
+
+    async def _measured(self, key: Key, place: Place) -> float | None:
         started = time.monotonic()
         outcome = "error"
         try:
-            async with self._attention.place() as place:
-                wait = await self._reconcile(key, place)
+            wait = await self._reconcile(key, place)
             outcome = "done" if wait is None else "later"
         except errors.NotLeader:
             return None  # the process ends and says why; a traceback for each job would hide it

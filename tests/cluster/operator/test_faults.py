@@ -11,6 +11,7 @@ from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_r
 
 # Says where it is, and then takes its time: a fault of the test comes in between.
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
+BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
 
 
@@ -36,7 +37,7 @@ async def started(lab: Lab, manifest: Manifest) -> None:
 async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again(lab: Lab) -> None:
     # Not Open MPI 5.0: see below.
     flavours = {mpi: flavour for mpi, flavour in FLAVOURS.items() if mpi != "openmpi"}
-    await asyncio.gather(*(started(lab, job(SLOW, m, flavour=f)) for m, f in flavours.items()))
+    await asyncio.gather(*(started(lab, job(BRISK, m, flavour=f)) for m, f in flavours.items()))
 
     for mpi in flavours:
         await lab.kill(f"{mpi}-worker-1")
@@ -78,7 +79,7 @@ def _tried_once(name: str) -> Manifest:
 
 
 async def test_a_launcher_that_is_killed_is_started_again(lab: Lab) -> None:
-    await started(lab, job(SLOW))
+    await started(lab, job(BRISK))
     [launcher] = await lab.launchers("pi")
 
     await lab.kill(launcher["metadata"]["name"])
@@ -144,7 +145,9 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
         for state in ("unreachable", "not-ready")
     ]
     # When one node is gone, both may be on the other.
-    lost = job(ENDLESS, pod={"tolerations": patience, **spread("pi", otherwise="ScheduleAnyway")})
+    pod = {"tolerations": patience, **spread("pi", otherwise="ScheduleAnyway")}
+    # A node that has no power gives no grace either, and the cluster would wait for it.
+    lost = job(ENDLESS, pod=pod | {"terminationGracePeriodSeconds": 1})
     lost["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     _outlive_mpirun(lost)
     await started(lab, lost)
