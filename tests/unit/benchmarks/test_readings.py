@@ -70,11 +70,11 @@ async def test_a_process_that_sleeps_is_quiet(run):
     assert await quiet.seconds_until_quiet(run("sleep", "60"), time.monotonic(), 30) < 1
 
 
-@pytest.mark.usefixtures("short_rest")
 async def test_a_process_that_never_rests_is_given_up_on(run):
+    # With the usual rest: beside others that go first it may get no CPU for half a second.
     spinner = run(sys.executable, "-c", "while True: pass")
-    with pytest.raises(TimeoutError, match="still busy after 2 s"):
-        await quiet.seconds_until_quiet(spinner, time.monotonic(), 2)
+    with pytest.raises(TimeoutError, match="still busy after 4 s"):
+        await quiet.seconds_until_quiet(spinner, time.monotonic(), 4)
 
 
 def test_the_processor_is_named_where_the_kernel_names_it():
