@@ -33,11 +33,13 @@ class Scripts:
         self._first_process = directory / "stat"
         self.has_run_for(seconds=0)
         self.last_words.touch()
+        self.hosts = directory / "hosts"
         for name in (scripts.REMOTE_SHELL, scripts.WORKER, scripts.WORKER_READY):
             text = scripts.text(name)
             text = text.replace("/run/mpi-operator", str(self.run_directory))
             text = text.replace("/dev/termination-log", str(self.last_words))
             text = text.replace("/etc/ssh", str(self.configuration))
+            text = text.replace("/etc/hosts", str(self.hosts))
             text = text.replace("setsid /bin/sh", f"setsid {' '.join(self._shell)}")
             text = text.replace("/proc/1/stat", str(self._first_process))
             (directory / name).write_text(text)

@@ -334,12 +334,39 @@ def test_the_ports_of_workers_begin_again_at_the_end_of_their_range(remote):
     assert "port 20000: Connection refused" in err
 
 
-@pytest.mark.parametrize(
+CALLS_BACK = pytest.mark.parametrize(
     "flag", ["--control-port {}:4711", "--upstream-host {} --upstream-port 4711"]
 )
+
+
+@CALLS_BACK
 def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, own_port, flag):
     # Only the address from which sshd was called is sure to lead back: node names may be unknown.
     sshd.start()
     words = flag.format(socket.gethostname())
     out, _ = remote("echo", words, env=own_port).communicate(timeout=30)
     assert out == flag.format("127.0.0.1") + "\n"
+
+
+@CALLS_BACK
+@pytest.mark.parametrize(
+    ("line", "caller"),
+    [
+        pytest.param("10.1.2.3\t{0}.pi.lab.svc\t{0}", "10.1.2.3", id="as a kubelet writes it"),
+        pytest.param("10.1.2.3 {0} # mine", "10.1.2.3", id="before a comment"),
+        pytest.param("127.0.1.1 {0}\n10.1.2.3 {0}", "10.1.2.3", id="after one for itself alone"),
+        pytest.param("127.0.1.1 {0}", "{0}", id="only for itself"),
+        pytest.param("fd00::7\t{0}", "{0}", id="with colons, which Hydra does not take"),
+        pytest.param("10.1.2.3 {0}-1", "{0}", id="of somebody else"),
+        pytest.param("#10.1.2.3 {0}", "{0}", id="not any more"),
+    ],
+)
+def test_hydra_is_called_back_by_the_address_of_the_pod(
+    remote, scripts, sshd, flag, line, caller
+):
+    # DNS may not know a launcher yet when its workers do not have to wait any more.
+    here = socket.gethostname()
+    scripts.hosts.write_text("127.0.0.1 localhost\n" + line.format(here) + "\n")
+    sshd.start()
+    out, _ = remote("echo", flag.format(here)).communicate(timeout=30)
+    assert out == flag.format(caller.format(here)) + "\n"

@@ -34,8 +34,10 @@ def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> 
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
     if not is_new or conditions.is_finished(status.conditions):
         return
-    tries = f"{_failed(status) + restarts(seen)} of {most_tries(seen.job)}"
-    message = f"The launcher is started again ({tries} times): {_how_it_ended(seen)}"
+    tries, most = _failed(status) + restarts(seen), most_tries(seen.job)
+    if tries > most:  # its Job will say so in a moment
+        return
+    message = f"The launcher is started again ({tries} of {most} times): {_how_it_ended(seen)}"
     yield warning(RESTARTED, message)
 
 

@@ -82,6 +82,10 @@ def test_a_launcher_that_is_started_again_is_told_of(seen, told):
         pytest.param(
             observed(JOB, launcher=a_launcher(JOB, failed=1, **failed())), id="it was the last try"
         ),
+        pytest.param(
+            observed(a_job(policy={"backoffLimit": 0}), launcher=a_launcher(JOB, failed=1)),
+            id="it was the last try, and its Job does not say so yet",
+        ),
     ],
 )
 def test_nothing_is_told_of_a_launcher_that_is_not(seen):

@@ -9,6 +9,7 @@
 
 environment=/run/mpi-operator/environment # written by worker.sh
 last_words=/dev/termination-log
+hosts=/etc/hosts
 longest_refusal=1800 # seconds: an image may still be pulled. Names are waited for without end
 gave_up=79           # the exit code
 
@@ -116,25 +117,36 @@ read -r here 2>/dev/null </proc/sys/kernel/hostname
 # Sessions of sshd begin with an empty environment.
 command="[ ! -r $environment ] || . $environment; $command"
 
-# Hydra's proxies call back by the name of this host. On the network of the nodes that is the name of
-# a node, which nobody in the cluster may know; but sshd knows from where it was called.
+# Hydra's proxies call back by the name of this host, and give up at once where it is not known. DNS may
+# know it later than the worker; but a kubelet tells a pod its own address.
+find_address() {
+  tab=$(printf '\t')
+  while read -r address names; do
+    case " $names " in *[" $tab"]"$here"[" $tab"]*) ;; *) continue ;; esac
+    case $address in '' | '#'* | 127.* | *:*) ;; *) return 0 ;; esac
+  done 2>/dev/null <"$hosts"
+  return 1
+}
 replace() {
   case $command in *"$1"*) command=${command%%"$1"*}$2${command#*"$1"} ;; esac
 }
-call_back_by_address() {
-  caller="\$(case \$SSH_CONNECTION in *:*) echo $here ;; *) echo \${SSH_CONNECTION%% *} ;; esac)"
-  replace "--control-port $here:" "--control-port $caller:"   # MPICH
-  replace "--upstream-host $here " "--upstream-host $caller " # Intel MPI
+call_back_by() {
+  replace "--control-port $here:" "--control-port $1:"   # MPICH
+  replace "--upstream-host $here " "--upstream-host $1 " # Intel MPI
 }
 
 # On the network of the nodes each worker has a port of its own. It comes first, and so it counts: that
-# is where sshd listens, whatever the user has told ssh.
+# is where sshd listens, whatever the user has told ssh. The name of this host is that of a node there, which
+# nobody in the cluster may know; but sshd knows from where it was called.
 number=${worker##*-worker-}
 case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
-  *[!0-9]*) ;;
+  *[!0-9]*)
+    [ -z "$here" ] || ! find_address || call_back_by "$address"
+    ;;
   *)
     set -- -p $((20000 + (MPI_OPERATOR_FIRST_SSH_PORT - 20000 + number) % 10000)) "$@"
-    [ -z "$here" ] || call_back_by_address
+    [ -z "$here" ] ||
+      call_back_by "\$(case \$SSH_CONNECTION in *:*) echo $here ;; *) echo \${SSH_CONNECTION%% *} ;; esac)"
     ;;
 esac
 set -- "$@" -o ConnectTimeout=15
