@@ -361,9 +361,7 @@ def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, o
         pytest.param("#10.1.2.3 {0}", "{0}", id="not any more"),
     ],
 )
-def test_hydra_is_called_back_by_the_address_of_the_pod(
-    remote, scripts, sshd, flag, line, caller
-):
+def test_hydra_is_called_back_by_the_address_of_the_pod(remote, scripts, sshd, flag, line, caller):
     # DNS may not know a launcher yet when its workers do not have to wait any more.
     here = socket.gethostname()
     scripts.hosts.write_text("127.0.0.1 localhost\n" + line.format(here) + "\n")

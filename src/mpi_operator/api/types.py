@@ -224,6 +224,11 @@ class MPIJobSpec(Part, frozen=True):
         """How many worker pods there should be."""
         return self.worker.replicas if self.worker else 0
 
+    @property
+    def launcher_waits(self) -> bool:
+        """Whether the launcher comes only after the workers."""
+        return self.launcher_creation_policy is LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
+
 
 class Condition(Part, frozen=True):
     """One of the facts in a status: whether it is so, since when and why."""

@@ -40,7 +40,7 @@ def worker_pods(job: MPIJob, ordinals: Iterable[int], settings: Settings) -> lis
     if first is None:
         return [_numbered(job, common, ordinal) for ordinal in ordinals]
     return [
-        _with_port(worker, _numbered(job, common, ordinal), ssh_ports.port(first, ordinal))
+        _with_port(job, worker, _numbered(job, common, ordinal), ssh_ports.port(first, ordinal))
         for ordinal in ordinals
     ]
 
@@ -79,11 +79,12 @@ def _numbered(job: MPIJob, common: _Common, ordinal: int) -> Manifest:
     }
 
 
-def _with_port(worker: WorkerSpec, pod: Manifest, port: int) -> Manifest:
+def _with_port(job: MPIJob, worker: WorkerSpec, pod: Manifest, port: int) -> Manifest:
     """A worker whose sshd listens on a port of its own."""
     given: Manifest = worker.template["spec"]["containers"][0]
     first, *others = pod["spec"]["containers"]
-    changed = {**first, **worker_start.started(given, port)}
+    start = worker_start.started(given, port, is_awaited=job.spec.launcher_waits)
+    changed = {**first, **start}
     return {**pod, "spec": {**pod["spec"], "containers": [changed, *others]}}
 
 
@@ -95,7 +96,7 @@ def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Equipment
     return Equipment(
         environment=role | remote_shell.environment(job, settings),
         volumes=(ssh_volume(job), worker_volume(job), _KEPT_ENVIRONMENT),
-        container=worker_start.started(container),
+        container=worker_start.started(container, is_awaited=job.spec.launcher_waits),
     )
 
 

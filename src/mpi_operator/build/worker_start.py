@@ -25,16 +25,20 @@ def default_command(container: Manifest) -> Manifest:
     return {} if _is_given(container) else {"command": list(SSHD)}
 
 
-def started(container: Manifest, port: int | None = None) -> Manifest:
-    """The fields of a worker's container that the start is about."""
+def started(container: Manifest, port: int | None = None, *, is_awaited: bool) -> Manifest:
+    """The fields of a worker's container that the start is about.
+
+    `is_awaited` where the launcher is not made before the worker is ready.
+    """
     command, args = _command(container), list(container.get("args") or ())
     if port is not None:
         option = ["-p", str(port)]
         command, args = (command, [*args, *option]) if args else ([*command, *option], args)
+    is_probed = _is_sshd(command) and not _has_probe(container)
     return {
         **({"command": [*_SCRIPT, *command]} if _is_known(command) else {}),
         **({"args": args} if args else {}),
-        **_probe(container, [*command[1:], *args] if _is_sshd(command) else None),
+        **(_probe([*command[1:], *args], is_awaited) if is_probed else {}),
         **_ports(container, port),
     }
 
@@ -65,13 +69,19 @@ def _is_about_ports(word: str) -> bool:
     return _PORT_OPTION.match(word) is not None
 
 
-def _probe(container: Manifest, arguments: Sequence[str] | None) -> Manifest:
-    """Asked until it has answered once: a worker costs nothing while it runs."""
-    has_probe = container.get("readinessProbe") or container.get("startupProbe")
-    if arguments is None or has_probe:
-        return {}
+def _has_probe(container: Manifest) -> bool:
+    return bool(container.get("readinessProbe") or container.get("startupProbe"))
+
+
+def _probe(arguments: Sequence[str], is_awaited: bool) -> Manifest:
+    """Asked until it has answered once: a worker costs nothing while it runs.
+
+    To ask takes a node as much as to start a container. Where nobody waits for the answer, that is
+    left for when the launcher has begun.
+    """
     probe = {
         "exec": {"command": [*_PROBE, *arguments]},
+        **({} if is_awaited else {"initialDelaySeconds": 1}),
         "periodSeconds": 1,
         "timeoutSeconds": 10,
         "failureThreshold": _DAYS,

@@ -33,11 +33,12 @@ from .observed import Taken
 from .ssh_keys import new_key_pair
 from .trouble import Trouble
 
-# So many writes of one stage at first, and one more at a time for each that went well: what is
+# So many writes of one stage at first, and some more at a time for each that went well: what is
 # refused once is mostly refused a thousand times.
 _FIRST = 8
+_MORE = 2
 # A new connection costs as much as a few writes, so a hand has to have some to do.
-_EACH_DOES = 8
+_EACH_DOES = 4
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -270,7 +271,7 @@ class _Stage:
             await self._executor.do(self._job, action, self._outcome)
             if self._outcome.troubles or self._outcome.error:
                 return
-            if self._hands < self._most_hands:
+            for _ in range(min(_MORE, self._most_hands - self._hands)):
                 self._add_hand()
 
 

@@ -71,7 +71,7 @@ def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
         return
     resource = pod_group.resource(settings)
     # A group that counts a launcher which waits for the group would wait for ever.
-    waits = seen.launcher_waits and seen.job.spec.worker_count > 0
+    waits = seen.job.spec.launcher_waits and seen.job.spec.worker_count > 0
     with_launcher = not waits or seen.launcher_is_under_way
     wanted = pod_group.pod_group(seen.job, settings, seen.priorities, with_launcher=with_launcher)
     if seen.pod_group is None:

@@ -71,7 +71,7 @@ def _given_up(seen: Observed) -> str:
 
 def _missing(seen: Observed) -> str:
     """Who is not there."""
-    is_there = pods.is_ready if seen.launcher_waits else pods.is_running
+    is_there = pods.is_ready if seen.job.spec.launcher_waits else pods.is_running
     absent = [
         names.worker(seen.job, index)
         for index in range(seen.job.spec.worker_count)
@@ -81,7 +81,7 @@ def _missing(seen: Observed) -> str:
         return "the launcher does not run"
     first, *others = absent
     more = f" and {len(others)} more" if others else ""
-    state = "ready" if seen.launcher_waits else "running"
+    state = "ready" if seen.job.spec.launcher_waits else "running"
     return f"{first}{more} of {seen.job.spec.worker_count} workers not {state}"
 
 

@@ -15,7 +15,7 @@ from .observed import Observed
 
 def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
     """Let the launcher start, as soon as it may."""
-    if seen.launcher_waits and not seen.are_workers_ready:
+    if seen.job.spec.launcher_waits and not seen.are_workers_ready:
         return
     launcher = seen.launcher
     if launcher is None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 
 from mpi_operator.api import conditions, names
-from mpi_operator.api.types import LauncherCreationPolicy, MPIJob
+from mpi_operator.api.types import MPIJob
 from mpi_operator.build import hostfile
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
@@ -77,15 +77,17 @@ class Observed:
 
     @cached_property
     def successful_launcher(self) -> Pod | None:
-        """The launcher's pod that has succeeded."""
-        ended = (pod for pod in self.launcher_pods if pod.status.phase == "Succeeded")
-        return max(ended, key=pods.by_age, default=None)
+        """The launcher's pod that has done its work."""
+        is_over = pods.has_done_its_work if self._launcher_ends_once else pods.has_succeeded
+        return max(filter(is_over, self.launcher_pods), key=pods.by_age, default=None)
 
     @property
-    def launcher_waits(self) -> bool:
-        """Whether the launcher comes only after the workers."""
-        policy = self.job.spec.launcher_creation_policy
-        return policy is LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
+    def _launcher_ends_once(self) -> bool:
+        """Whether no container of the launcher has rules by which it might be started again."""
+        if self.complaints:
+            return False
+        containers = self.job.spec.launcher.template["spec"]["containers"]
+        return not any("restartPolicy" in each for each in containers)
 
     @cached_property
     def workers(self) -> Mapping[int, Pod]:

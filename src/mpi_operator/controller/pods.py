@@ -42,6 +42,20 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
+def has_succeeded(pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded"
+
+
+def has_done_its_work(pod: Pod) -> bool:
+    """Whether a pod has succeeded or is about to: a node says that a second after the containers.
+
+    Only where none of them is started again after it ended well.
+    """
+    ends = [status.state.terminated for status in pod.status.container_statuses]
+    is_done = bool(ends) and all(end and not (end.exit_code or end.signal) for end in ends)
+    return has_succeeded(pod) or (pod.status.phase == "Running" and is_done)
+
+
 def is_ready(pod: Pod) -> bool:
     return is_running(pod) and _condition(pod, "Ready") == "True"
 

@@ -102,6 +102,20 @@ def test_a_worker_is_asked_whether_its_sshd_listens(given, command):
     assert container.get("readinessProbe") == given.get("readinessProbe")
 
 
+@pytest.mark.parametrize(
+    ("policy", "delay"),
+    [
+        pytest.param("AtStartup", 1, id="later: the node is busy with the launcher"),
+        pytest.param("WaitForWorkersReady", None, id="at once: the launcher waits for the answer"),
+    ],
+)
+@pytest.mark.parametrize("network", [{}, {"hostNetwork": True}])
+def test_when_a_worker_is_asked_first(policy, delay, network):
+    job = make_job(worker=pods(network), launcherCreationPolicy=policy)
+    container = first_container(worker_pod(job, 0, NONE)["spec"])
+    assert container["startupProbe"].get("initialDelaySeconds") == delay
+
+
 HOST_NETWORK: dict[str, Any] = {"hostNetwork": True}
 
 

@@ -27,8 +27,11 @@ from tests.support.observations import (
 
 JOB = a_job(mpiImplementation="MPICH")
 OPEN_MPI = a_job(mpiImplementation="OpenMPI")
+RESTARTED = a_job(mpiImplementation="MPICH")
+RESTARTED.spec.launcher.template["spec"]["containers"][0]["restartPolicy"] = "Always"
 EARLIER = NOW - timedelta(seconds=7)
 DONE = terminated(0, finishedAt=timestamp(EARLIER))
+RUNS = [{"name": "other", "state": {"running": {"startedAt": timestamp(EARLIER)}}}]
 
 
 def pod(phase="Succeeded", *, deleted=False, containers=DONE):
@@ -45,7 +48,34 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
 @pytest.mark.parametrize(
     ("world", "succeeded", "ended"),
     [
-        pytest.param(seen(pod("Running")), False, False, id="it runs"),
+        pytest.param(seen(pod("Running", containers=RUNS)), False, False, id="it runs"),
+        pytest.param(
+            seen(pod("Running")), True, True, id="its container has ended, its pod says nothing yet"
+        ),
+        pytest.param(
+            seen(pod("Running", containers=[*DONE, *RUNS])), False, False, id="another one runs"
+        ),
+        pytest.param(
+            seen(pod("Running", containers=[*DONE, *terminated(1, name="other")])),
+            False,
+            False,
+            id="another one has failed",
+        ),
+        pytest.param(
+            seen(pod("Running", containers=[])), False, False, id="nobody knows of containers"
+        ),
+        pytest.param(
+            seen(pod("Running"), job=RESTARTED),
+            False,
+            False,
+            id="its container may have rules of its own by which it is started again",
+        ),
+        pytest.param(
+            seen(pod("Running"), job=OPEN_MPI),
+            False,
+            False,
+            id="Open MPI, whose container has ended",
+        ),
         pytest.param(seen(pod()), True, True, id="its pod has succeeded, its Job says nothing yet"),
         pytest.param(seen(pod(), **complete()), True, True, id="both say so"),
         pytest.param(seen(**complete()), True, True, id="its pod is gone, its Job says so"),
