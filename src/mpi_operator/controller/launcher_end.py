@@ -1,8 +1,8 @@
 """Whether a launcher has ended.
 
 Its pod says so a second after its containers, and its Job a second or two after its pod. A Job of
-one pod can only complete once that has succeeded, which it does once its containers have ended well;
-so success is taken from those. Whether a failure is the last one, the Job decides.
+one pod can only complete once that has succeeded, which it does once its containers have ended
+well; so success is taken from those. Whether a failure is the last one, the Job decides.
 
 Not so with Open MPI, which may end well because it lost a worker (`lost_workers`): in the time that
 the Job takes, the node of that worker tells of it.
