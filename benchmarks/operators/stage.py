@@ -135,11 +135,10 @@ class Stage:
 
     async def clear(self, namespace: str) -> None:
         """Remove a namespace, jobs first: an operator must not make again what is removed."""
-        await self.client.delete_collection(MPIJOBS, namespace)
-        await until(lambda: self._is_empty(MPIJOBS, namespace), _CLEARING_SECONDS)
-        await asyncio.sleep(0.2)  # until an operator has heard of it
-        with suppress(errors.DeadlineExceeded):  # of 10,000 the rest goes later
-            await self.client.delete_collection(PODS, namespace)
+        while await self.count(MPIJOBS, namespace):
+            await self._delete_many(MPIJOBS, namespace)
+            await asyncio.sleep(0.2)  # until an operator has heard of it
+        await self._delete_many(PODS, namespace)
         await self.client.delete(NAMESPACES, namespace)
         try:
             await until(lambda: self._is_gone(namespace), _CLEARING_SECONDS)
@@ -150,8 +149,10 @@ class Stage:
                 f" with {left}. What comes next would not be comparable."
             ) from None
 
-    async def _is_empty(self, resource: Resource, namespace: str) -> bool:
-        return await self.count(resource, namespace) == 0
+    async def _delete_many(self, resource: Resource, namespace: str) -> None:
+        """Delete all, or of thousands as many as one request has the time for."""
+        with suppress(errors.DeadlineExceeded):
+            await self.client.delete_collection(resource, namespace)
 
     async def _is_gone(self, namespace: str) -> bool:
         try:

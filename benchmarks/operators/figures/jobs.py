@@ -32,7 +32,7 @@ async def measure(stage: Stage, scale: Scale) -> list[Sample]:
     # A young API server enlarges its caches while it works, and ends watches for that.
     say("jobs: a turn that does not count")
     async with fake_node(stage, launchers_end=True):
-        await _one(stage, TUNED, scale.jobs, number=0)
+        await _one(stage, TUNED, scale.jobs, number=-1)
     for number in rounds(min(scale.rounds, 3), scale.minutes):
         for contender in turns((OURS, TUNED), number):
             async with fake_node(stage, launchers_end=True):
