@@ -359,12 +359,18 @@ def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, o
         pytest.param("fd00::7\t{0}", "{0}", id="with colons, which Hydra does not take"),
         pytest.param("10.1.2.3 {0}-1", "{0}", id="of somebody else"),
         pytest.param("#10.1.2.3 {0}", "{0}", id="not any more"),
+        pytest.param("10.1.2.3 other # {0}", "{0}", id="of another one that is told about"),
+        pytest.param(
+            "# Kubernetes-managed hosts file (host network).\n10.1.2.3 {0}",
+            "{0}",
+            id="of a node, which may have several",
+        ),
     ],
 )
 def test_hydra_is_called_back_by_the_address_of_the_pod(remote, scripts, sshd, flag, line, caller):
     # DNS may not know a launcher yet when its workers do not have to wait any more.
     here = socket.gethostname()
-    scripts.hosts.write_text("127.0.0.1 localhost\n" + line.format(here) + "\n")
+    scripts.hosts.write_text("127.0.0.1 localhost\n" + line.format(here))
     sshd.start()
     out, _ = remote("echo", flag.format(here)).communicate(timeout=30)
     assert out == flag.format(caller.format(here)) + "\n"

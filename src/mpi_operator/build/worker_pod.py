@@ -101,7 +101,10 @@ def _equipment(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Equipment
 
 
 def _dns_config(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Manifest:
-    """The user's, and the job's domain: Hydra's proxies call the launcher by its bare name."""
+    """The user's, and the job's domain.
+
+    Hydra's proxies call the launcher by its bare name, where the remote shell finds no address.
+    """
     given = worker.template["spec"].get("dnsConfig") or {}
     searches = [*(given.get("searches") or ()), names.search_domain(job, settings.cluster_domain)]
     return {**given, "searches": list(dict.fromkeys(searches))}

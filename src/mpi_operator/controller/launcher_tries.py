@@ -34,11 +34,17 @@ def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> 
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
     if not is_new or conditions.is_finished(status.conditions):
         return
-    tries, most = _failed(status) + restarts(seen), most_tries(seen.job)
-    if tries > most:  # its Job will say so in a moment
+    most, failed, again = most_tries(seen.job), _failed(status), _restarts_of_the_living(seen)
+    # Its Job will say so in a moment; of restarts in a pod it cuts the last one short.
+    if failed > most or again >= max(most, 1):
         return
-    message = f"The launcher is started again ({tries} of {most} times): {_how_it_ended(seen)}"
-    yield warning(RESTARTED, message)
+    tries = f"{failed + again} of {most} times"
+    yield warning(RESTARTED, f"The launcher is started again ({tries}): {_how_it_ended(seen)}")
+
+
+def _restarts_of_the_living(seen: Observed) -> int:
+    """Those that Kubernetes counts: a pod that failed is one failure, however often it tried."""
+    return sum(pods.restarts(pod) for pod in seen.launcher_pods if not pods.has_ended(pod))
 
 
 def _failed(status: MPIJobStatus) -> int:

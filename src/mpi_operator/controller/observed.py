@@ -78,16 +78,8 @@ class Observed:
     @cached_property
     def successful_launcher(self) -> Pod | None:
         """The launcher's pod that has done its work."""
-        is_over = pods.has_done_its_work if self._launcher_ends_once else pods.has_succeeded
-        return max(filter(is_over, self.launcher_pods), key=pods.by_age, default=None)
-
-    @property
-    def _launcher_ends_once(self) -> bool:
-        """Whether no container of the launcher has rules by which it might be started again."""
-        if self.complaints:
-            return False
-        containers = self.job.spec.launcher.template["spec"]["containers"]
-        return not any("restartPolicy" in each for each in containers)
+        ended = filter(pods.has_done_its_work, self.launcher_pods)
+        return max(ended, key=pods.by_age, default=None)
 
     @cached_property
     def workers(self) -> Mapping[int, Pod]:

@@ -42,18 +42,16 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
-def has_succeeded(pod: Pod) -> bool:
-    return pod.status.phase == "Succeeded"
-
-
 def has_done_its_work(pod: Pod) -> bool:
-    """Whether a pod has succeeded or is about to: a node says that a second after the containers.
+    """Whether a pod has succeeded or is about to.
 
-    Only where none of them is started again after it ended well.
+    A node knows that when the last container has ended well, calls the pod completed, and changes
+    its phase a second later.
     """
-    ends = [status.state.terminated for status in pod.status.container_statuses]
-    is_done = bool(ends) and all(end and not (end.exit_code or end.signal) for end in ends)
-    return has_succeeded(pod) or (pod.status.phase == "Running" and is_done)
+    is_completed = any(
+        each.type == "Ready" and each.reason == "PodCompleted" for each in pod.status.conditions
+    )
+    return pod.status.phase == "Succeeded" or (pod.status.phase == "Running" and is_completed)
 
 
 def is_ready(pod: Pod) -> bool:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from mpi_operator.api import annotations
 from mpi_operator.api.types import ReplicaStatus
 from mpi_operator.controller.launcher_end import has_ended, has_succeeded, success_time
 from mpi_operator.controller.plan import make_plan
@@ -27,15 +28,14 @@ from tests.support.observations import (
 
 JOB = a_job(mpiImplementation="MPICH")
 OPEN_MPI = a_job(mpiImplementation="OpenMPI")
-RESTARTED = a_job(mpiImplementation="MPICH")
-RESTARTED.spec.launcher.template["spec"]["containers"][0]["restartPolicy"] = "Always"
+NEEDS_ALL = a_job(mpiImplementation="MPICH", annotations={annotations.LOST_WORKERS: "fail"})
 EARLIER = NOW - timedelta(seconds=7)
 DONE = terminated(0, finishedAt=timestamp(EARLIER))
-RUNS = [{"name": "other", "state": {"running": {"startedAt": timestamp(EARLIER)}}}]
 
 
-def pod(phase="Succeeded", *, deleted=False, containers=DONE):
-    made = a_launcher_pod(JOB, phase, containerStatuses=containers)
+def pod(phase="Succeeded", *, deleted=False, containers=DONE, why=""):
+    unready = [{"type": "Ready", "status": "False", "reason": why}] if why else []
+    made = a_launcher_pod(JOB, phase, containerStatuses=containers, conditions=unready)
     ending = replace(made.metadata, deletion_timestamp=timestamp(NOW)) if deleted else made.metadata
     return replace(made, metadata=ending)
 
@@ -48,33 +48,33 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
 @pytest.mark.parametrize(
     ("world", "succeeded", "ended"),
     [
-        pytest.param(seen(pod("Running", containers=RUNS)), False, False, id="it runs"),
+        pytest.param(seen(pod("Running")), False, False, id="it runs"),
         pytest.param(
-            seen(pod("Running")), True, True, id="its container has ended, its pod says nothing yet"
+            seen(pod("Running", why="PodCompleted")), True, True, id="its node calls it completed"
         ),
         pytest.param(
-            seen(pod("Running", containers=[*DONE, *RUNS])), False, False, id="another one runs"
+            seen(pod("Running", why="ContainersNotReady")),
+            False,
+            False,
+            id="its container has ended, and another one or a sidecar runs",
         ),
         pytest.param(
-            seen(pod("Running", containers=[*DONE, *terminated(1, name="other")])),
+            seen(pod("Running", why="PodFailed")),
             False,
             False,
-            id="another one has failed",
+            id="its container has ended well because the time of the pod was up",
         ),
         pytest.param(
-            seen(pod("Running", containers=[])), False, False, id="nobody knows of containers"
+            seen(pod("Running", why="PodCompleted", deleted=True)),
+            False,
+            False,
+            id="completed, and told to end",
         ),
         pytest.param(
-            seen(pod("Running"), job=RESTARTED),
+            seen(pod("Running", why="PodCompleted"), job=OPEN_MPI),
             False,
             False,
-            id="its container may have rules of its own by which it is started again",
-        ),
-        pytest.param(
-            seen(pod("Running"), job=OPEN_MPI),
-            False,
-            False,
-            id="Open MPI, whose container has ended",
+            id="Open MPI, whose node calls it completed",
         ),
         pytest.param(seen(pod()), True, True, id="its pod has succeeded, its Job says nothing yet"),
         pytest.param(seen(pod(), **complete()), True, True, id="both say so"),
@@ -89,6 +89,9 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
         pytest.param(seen(), False, False, id="no pod"),
         pytest.param(
             seen(pod(), job=OPEN_MPI), False, False, id="Open MPI, which may have lost a worker"
+        ),
+        pytest.param(
+            seen(pod(), job=NEEDS_ALL), False, False, id="a job that needs every worker it has"
         ),
         pytest.param(
             seen(pod(), job=OPEN_MPI, **complete()), True, True, id="Open MPI, and its Job says so"

@@ -1,5 +1,7 @@
 """That a launcher failed and is tried again is told, once."""
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -37,6 +39,9 @@ AGAIN = a_launcher_pod(
         {"name": "mpi", "restartCount": 1, "lastState": {"terminated": {"exitCode": 1}}}
     ],
 )
+EVICTED = a_launcher_pod(
+    JOB, "Failed", number=1, age=timedelta(hours=1), containerStatuses=[{"restartCount": 1}]
+)
 DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7"))
 
 
@@ -65,6 +70,16 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
             "exit code 1",
             id="in the same pod",
         ),
+        pytest.param(
+            observed(
+                a_job(policy={"backoffLimit": 2}),
+                launcher=a_launcher(JOB, failed=1),
+                launcher_pods=(AGAIN, EVICTED),
+            ),
+            "The launcher is started again (2 of 2 times): pi-launcher-0: container mpi ended with "
+            "exit code 1",
+            id="in the same pod, after one that was evicted",
+        ),
     ],
 )
 def test_a_launcher_that_is_started_again_is_told_of(seen, told):
@@ -85,6 +100,17 @@ def test_a_launcher_that_is_started_again_is_told_of(seen, told):
         pytest.param(
             observed(a_job(policy={"backoffLimit": 0}), launcher=a_launcher(JOB, failed=1)),
             id="it was the last try, and its Job does not say so yet",
+        ),
+        *(
+            pytest.param(
+                observed(
+                    a_job(policy={"backoffLimit": limit}),
+                    launcher=a_launcher(JOB),
+                    launcher_pods=(AGAIN,),
+                ),
+                id=f"in its pod with a limit of {limit}, where Kubernetes ends it at once",
+            )
+            for limit in (0, 1)
         ),
     ],
 )

@@ -118,10 +118,13 @@ read -r here 2>/dev/null </proc/sys/kernel/hostname
 command="[ ! -r $environment ] || . $environment; $command"
 
 # Hydra's proxies call back by the name of this host, and give up at once where it is not known. DNS may
-# know it later than the worker; but a kubelet tells a pod its own address.
+# know it later than the worker; but a kubelet tells a pod its own address. On the network of a node the file
+# is the node's, who may have addresses that lead nowhere.
 find_address() {
   tab=$(printf '\t')
-  while read -r address names; do
+  while read -r address names || [ -n "$address" ]; do
+    case "$address $names" in '# Kubernetes-managed hosts file (host network).'*) return 1 ;; esac
+    names=${names%%#*}
     case " $names " in *[" $tab"]"$here"[" $tab"]*) ;; *) continue ;; esac
     case $address in '' | '#'* | 127.* | *:*) ;; *) return 0 ;; esac
   done 2>/dev/null <"$hosts"
