@@ -1,7 +1,6 @@
 """When the list of running hosts is written: not once per pod, but when it has settled.
 
-At once when every host runs or when one left, else after a second without news, five at most. Where
-the launcher has done its work there is nobody to read of hosts that came.
+At once when every host runs or when one left, else after a second without news, five at most.
 """
 
 from datetime import datetime, timedelta
@@ -15,8 +14,6 @@ _LONGEST = timedelta(seconds=5)
 def hosts_to_list(seen: Observed, now: datetime) -> tuple[frozenset[int], timedelta | None]:
     """The hosts that the ConfigMap should list now, and in how long that may be others."""
     running, listed = seen.running_hosts, seen.listed_hosts
-    if seen.successful_launcher is not None and seen.config_map is not None:
-        return listed & running, None
     if running == listed or seen.config_map is None or seen.are_workers_running or listed - running:
         return running, None
     if seen.host_change is None:

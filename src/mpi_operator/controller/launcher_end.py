@@ -3,15 +3,10 @@
 Its pod is completed when its containers have ended well, is called succeeded a second later, and
 its Job is complete a second or two after that. A Job of one pod can only complete once that has
 succeeded, so success is taken from the pod. Whether a failure is the last one, the Job decides.
-
-Not so with Open MPI, which may end well because it lost a worker (`lost_workers`), nor where a job
-must not lose any: in the time that the Job takes, the node of that worker tells of it.
+What success is worth where workers were lost is another question (`lost_workers`).
 """
 
 from datetime import datetime
-
-from mpi_operator.api import annotations
-from mpi_operator.api.types import Implementation, MPIJob
 
 from . import pods
 from .kinds import moment
@@ -26,16 +21,8 @@ def has_succeeded(seen: Observed) -> bool:
     launcher, pod = seen.launcher, seen.successful_launcher
     if launcher is None or launcher.is_done:
         return launcher is not None and launcher.condition("Complete") is not None
-    if pod is None or _may_have_lost_a_worker(seen.job):
-        return False
     # What becomes of one that is deleted, the Job decides: it may have ended well because of that.
-    return not pods.is_terminating(pod)
-
-
-def _may_have_lost_a_worker(job: MPIJob) -> bool:
-    policy = annotations.lost_workers(job.metadata.annotations)
-    is_open_mpi = job.spec.mpi_implementation is Implementation.OPEN_MPI
-    return is_open_mpi or policy == annotations.FAIL
+    return pod is not None and not pods.is_terminating(pod)
 
 
 def success_time(seen: Observed) -> datetime | None:

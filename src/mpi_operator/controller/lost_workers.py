@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations, conditions, names
-from mpi_operator.api.types import ConditionType
+from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
 from . import pods, trouble
+from .clock import ahead
 from .kinds import Pod, moment
 from .launcher_end import success_time
 from .launcher_program import gives_up_with_a_worker
@@ -25,8 +26,10 @@ from .remote_words import LostContact, lost_contacts
 from .replacement import stored_counts
 from .trouble import Trouble
 
-# A node tells of a container that ended after a second or so, and the launcher may be faster. Of a
-# node that is silent a cluster tells after its grace period, which is 50 seconds by default.
+# A node tells of a container that ended within a second, and a little more where it is busy. The
+# launcher ended after the worker that it lost, but its node may be the faster one.
+_TIME_FOR_NEWS = timedelta(seconds=1.5)
+# Of a node that is silent a cluster tells after its grace period, which is 50 seconds by default.
 _PATIENCE = timedelta(seconds=75)
 # Open MPI ends a second or two after it lost a worker, and Kubernetes tells of that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
@@ -59,13 +62,32 @@ def lost_workers(seen: Observed) -> Trouble | None:
 
 
 def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
-    """How long to wait for word of a worker that the launcher says it has lost."""
+    """How long to wait for word of workers that the launcher may have lost, or says it has."""
+    return _time_for_news(seen, now) or _time_for_proof(seen, now)
+
+
+def _time_for_news(seen: Observed, now: datetime) -> timedelta | None:
+    """Until the nodes have told what they know; a Job takes longer than that to complete."""
+    is_judged = seen.launcher is not None and seen.launcher.is_done
+    if is_judged or not _may_have_lost_a_worker(seen.job):
+        return None
+    return ahead((seen.launcher_done_since or now) + _TIME_FOR_NEWS - now)
+
+
+def _may_have_lost_a_worker(job: MPIJob) -> bool:
+    """Whether it may have ended well because of that, or may not have lost any."""
+    policy = annotations.lost_workers(job.metadata.annotations)
+    is_open_mpi = job.spec.mpi_implementation is Implementation.OPEN_MPI
+    return is_open_mpi or policy == annotations.FAIL
+
+
+def _time_for_proof(seen: Observed, now: datetime) -> timedelta | None:
+    """Until a cluster has given up on the node of a worker that the launcher says it has lost."""
     completed = success_time(seen)
     contacts = _contacts(seen)
     if completed is None or not contacts or _proven(contacts, _losses(seen)):
         return None
-    left = completed + _PATIENCE - now.replace(microsecond=0)
-    return left if left > timedelta(0) else None
+    return ahead(completed + _PATIENCE - now)
 
 
 def _contacts(seen: Observed) -> tuple[LostContact, ...]:
@@ -86,10 +108,10 @@ def _losses(seen: Observed) -> Mapping[str, str]:
 
 def _has_given_up(seen: Observed) -> bool:
     """Whether the launcher can only have ended because it lost a worker."""
-    ended = success_time(seen)
-    if ended is None or not gives_up_with_a_worker(seen.job):
+    if not gives_up_with_a_worker(seen.job):
         return False
-    return bool(_missing(seen) or _counted_since(seen, ended - _LAST_SECONDS))
+    ended = success_time(seen)
+    return bool(_missing(seen) or (ended and _counted_since(seen, ended - _LAST_SECONDS)))
 
 
 def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
@@ -114,7 +136,7 @@ def _state(pod: Pod | None, *, is_listed: bool) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
     if pod is None and not is_listed:
         return ""
-    if pod is None or pods.is_failed(pod) or pods.is_terminating(pod):
+    if pod is None or pods.has_failed_or_is_about_to(pod) or pods.is_terminating(pod):
         return pods.how_it_left(pod)
     return pods.silence(pod)
 

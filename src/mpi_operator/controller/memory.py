@@ -25,6 +25,7 @@ class Memory:
     last_exit: str = ""  # how that ended
     has_launcher_pod: bool = False  # at the last look
     launcher_pod_lost: datetime | None = None  # when we saw that it has none any more
+    launcher_done_since: datetime | None = None  # when we saw that one has done its work
     launcher_restarts: int | None = None  # in its pod, at the last look
     hosts: frozenset[int] = frozenset()  # that ran when host_change was noted
     host_change: HostChange | None = None

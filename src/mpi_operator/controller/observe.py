@@ -84,7 +84,11 @@ class Observer:
             last_exit=memory.last_exit,
             launcher_pod_lost=_noted_loss(memory, launcher_pods, now),
         )
-        return replace(seen, host_change=_noted_change(memory, seen, now))
+        return replace(
+            seen,
+            host_change=_noted_change(memory, seen, now),
+            launcher_done_since=_noted_success(memory, seen, now),
+        )
 
     def _owned(self, cached: Cached[T] | None, job: MPIJob, name: str) -> T | None:
         found = cached.get(Key(job.metadata.namespace, name)) if cached else None
@@ -140,6 +144,13 @@ def _noted_loss(memory: Memory, launcher_pods: tuple[Pod, ...], now: datetime) -
         memory.launcher_pod_lost = now
     memory.has_launcher_pod = bool(launcher_pods)
     return memory.launcher_pod_lost
+
+
+def _noted_success(memory: Memory, seen: Observed, now: datetime) -> datetime | None:
+    """Since when the launcher is known to have done its work, by our own clock."""
+    since = memory.launcher_done_since or now
+    memory.launcher_done_since = since if seen.successful_launcher else None
+    return memory.launcher_done_since
 
 
 def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange | None:

@@ -61,6 +61,7 @@ class Observed:
     last_words: str = ""  # of the launcher, in case its pod is gone
     last_exit: str = ""  # how it ended, in that case
     launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
+    launcher_done_since: datetime | None = None  # when a pod of it was first seen to be done
 
     @property
     def is_finished(self) -> bool:

@@ -9,6 +9,7 @@ from mpi_operator.kube.resources import PODS
 
 from . import cleanup, foundations, launcher, pods, replacement, trouble, worker_set
 from .actions import Action, Delete, delete
+from .clock import ahead
 from .hosts import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
 from .launcher_end import has_ended, has_succeeded
@@ -46,11 +47,11 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     if seen.is_finished:
         adopted = launcher.adopting_actions(seen)
         actions = cleanup.cleanup_actions(seen, settings, now)
-        return _plan([adopted, actions], look_again=_positive(cleanup.time_to_live(seen, now)))
-    if seen.complaints:
-        return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
+        return _plan([adopted, actions], look_again=ahead(cleanup.time_to_live(seen, now)))
     if has_ended(seen):
         return _ending(seen, now)
+    if seen.complaints:
+        return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
     if seen.is_suspended:
         return _suspended(seen, settings, now)
     return _running(seen, settings, now)
@@ -141,8 +142,3 @@ def _plan(
 
 def _earliest(*waits: timedelta | None) -> timedelta | None:
     return min((wait for wait in waits if wait is not None), default=None)
-
-
-def _positive(wait: timedelta | None) -> timedelta | None:
-    """A time to wait for. What is over is not: it would be looked at again and again."""
-    return wait if wait is not None and wait > timedelta(0) else None

@@ -48,10 +48,18 @@ def has_done_its_work(pod: Pod) -> bool:
     A node knows that when the last container has ended well, calls the pod completed, and changes
     its phase a second later.
     """
-    is_completed = any(
-        each.type == "Ready" and each.reason == "PodCompleted" for each in pod.status.conditions
+    return pod.status.phase == "Succeeded" or _is_about_to_end(pod, "PodCompleted")
+
+
+def has_failed_or_is_about_to(pod: Pod) -> bool:
+    """The same of a pod that did not end well."""
+    return pod.status.phase == "Failed" or _is_about_to_end(pod, "PodFailed")
+
+
+def _is_about_to_end(pod: Pod, verdict: str) -> bool:
+    return pod.status.phase == "Running" and any(
+        each.type == "Ready" and each.reason == verdict for each in pod.status.conditions
     )
-    return pod.status.phase == "Succeeded" or (pod.status.phase == "Running" and is_completed)
 
 
 def is_ready(pod: Pod) -> bool:

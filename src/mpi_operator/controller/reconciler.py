@@ -20,6 +20,7 @@ from .announcements import became_true
 from .attention import Attention, Place
 from .clock import Clock, utc_now
 from .execute import Executor, Outcome
+from .launcher_end import has_ended
 from .launcher_tries import launcher_news, restarts
 from .memory import Memories, Memory, Refusal
 from .news import News, warning
@@ -86,11 +87,17 @@ class Reconciler:
         plan = make_plan(seen, self._settings, now)
         place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
+        self._publisher.tell(seen.job, outcome.news)
+        before = seen
         if plan.stages:
             seen = self._observer.around(seen.job, seen.complaints)
+        if has_ended(seen) and not has_ended(before):
+            # It ended meanwhile. How well, has to be judged by a plan that knows of it.
+            if outcome.error is not None:
+                raise outcome.error
+            return timedelta(0)
         troubles = (*outcome.troubles, *plan.troubles)
         status = status_of(seen, troubles, now)
-        self._publisher.tell(seen.job, outcome.news)
         try:
             deferred = await self._publisher.publish(seen.job, status, troubles)
         except (errors.Conflict, errors.NotFound):

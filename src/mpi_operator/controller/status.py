@@ -49,16 +49,17 @@ class End:
 
 def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPIJobStatus:
     """The status that a job should have."""
-    now = now.replace(microsecond=0)
-    stored = seen.job.status
     if seen.is_finished:
         return _kept(seen)
+    stored, is_judged = seen.job.status, time_to_judge(seen, now) is None
+    now = now.replace(microsecond=0)
     problem = trouble.most_important(troubles)
-    end = _launcher_end(seen, troubles, now) or _fatal_end(seen, problem, now)
+    end = _launcher_end(seen, troubles, now, is_judged) or _fatal_end(seen, problem, now)
+    waits = end is None and has_ended(seen)  # for its judgement: till then nothing is said
     status = replace(
         stored,
         conditions=_conditions(seen, end, problem, now),
-        replica_statuses=_replica_statuses(seen, end),
+        replica_statuses=stored.replica_statuses if waits else _replica_statuses(seen, end),
         start_time=_start_time(seen, end, now),
         observed_generation=seen.job.metadata.generation or None,
         selector=labels.as_selector(labels.role_selector(seen.job, labels.Role.WORKER)),
@@ -91,12 +92,12 @@ def _kept(seen: Observed) -> MPIJobStatus:
     )
 
 
-def _launcher_end(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> End | None:
-    """How the launcher ended, if it has."""
+def _launcher_end(
+    seen: Observed, troubles: Sequence[Trouble], now: datetime, is_judged: bool
+) -> End | None:
+    """How the launcher ended, if it has; whether well is not said before it has been judged."""
     if has_succeeded(seen):
-        if time_to_judge(seen, now):
-            return None
-        return _success(seen, troubles, success_time(seen) or now)
+        return _success(seen, troubles, success_time(seen) or now) if is_judged else None
     launcher = seen.launcher
     if launcher is not None and (failed := launcher.condition("Failed")):
         reason, message = failure(seen, failed)
@@ -144,6 +145,8 @@ def _conditions(
         )
     if end is not None:
         return _ended(seen, known, end, now)
+    if has_ended(seen):
+        return known
     if seen.is_suspended and not seen.complaints:
         return _suspended(seen, known, problem, now)
     return _running(seen, known, problem, now)

@@ -67,11 +67,11 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
     writes = await log.writes(service_account(_HOME))
     assert [each for each in writes if each.code < 300] == []
     # Services are cached only where they have our label, and Secrets never. So whether a name is
-    # still taken by a stranger is asked; the server says no, and nothing has changed.
-    assert counted(writes) == {
-        "create services (409)": _COUNTS["taken"],
-        "create secrets (409)": _COUNTS["taken"],
-    }
+    # still taken by a stranger is asked; the server says no, and nothing has changed. Where looking
+    # at all takes longer than the first back-off, some are asked for again.
+    asked = counted(writes)
+    assert asked.keys() == {"create services (409)", "create secrets (409)"}
+    assert all(_COUNTS["taken"] <= count < 3 * _COUNTS["taken"] for count in asked.values())
 
 
 async def _bring_to_rest(crowd: Hands) -> None:

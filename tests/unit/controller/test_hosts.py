@@ -6,7 +6,7 @@ import pytest
 
 from mpi_operator.controller.hosts import hosts_to_list
 from mpi_operator.controller.observed import HostChange
-from tests.support.observations import NOW, a_job, a_launcher_pod, a_worker, observed
+from tests.support.observations import NOW, a_job, a_worker, observed
 
 
 def ago(seconds):
@@ -56,20 +56,3 @@ def test_a_host_that_is_ending_is_none():
 
 def test_a_host_beyond_the_size_of_the_job_is_none():
     assert listing(seen_with({0}, {0, 7}, workers=1), NOW) == ({0}, None)
-
-
-@pytest.mark.parametrize(
-    ("running", "listed", "expected"),
-    [
-        pytest.param({0, 1, 2, 3}, {0}, {0}, id="those that came are nobody's business any more"),
-        pytest.param({0}, {0, 1}, {0}, id="one that left may be why the launcher has ended"),
-    ],
-)
-def test_hosts_of_a_launcher_that_has_done_its_work(running, listed, expected):
-    job = a_job(4)
-    ended = a_launcher_pod(job, "Succeeded")
-    workers = [a_worker(job, index) for index in running]
-    assert listing(observed(job, workers, hosts=listed, launcher_pods=(ended,)), NOW) == (
-        expected,
-        None,
-    )

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from mpi_operator.api import annotations
 from mpi_operator.api.types import ReplicaStatus
 from mpi_operator.controller.launcher_end import has_ended, has_succeeded, success_time
 from mpi_operator.controller.plan import make_plan
@@ -27,8 +26,6 @@ from tests.support.observations import (
 )
 
 JOB = a_job(mpiImplementation="MPICH")
-OPEN_MPI = a_job(mpiImplementation="OpenMPI")
-NEEDS_ALL = a_job(mpiImplementation="MPICH", annotations={annotations.LOST_WORKERS: "fail"})
 EARLIER = NOW - timedelta(seconds=7)
 DONE = terminated(0, finishedAt=timestamp(EARLIER))
 
@@ -70,12 +67,6 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
             False,
             id="completed, and told to end",
         ),
-        pytest.param(
-            seen(pod("Running", why="PodCompleted"), job=OPEN_MPI),
-            False,
-            False,
-            id="Open MPI, whose node calls it completed",
-        ),
         pytest.param(seen(pod()), True, True, id="its pod has succeeded, its Job says nothing yet"),
         pytest.param(seen(pod(), **complete()), True, True, id="both say so"),
         pytest.param(seen(**complete()), True, True, id="its pod is gone, its Job says so"),
@@ -87,15 +78,6 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
         pytest.param(seen(pod(deleted=True), **complete()), True, True, id="which its Job counts"),
         pytest.param(seen(pod(), launcher=False), False, False, id="a pod of no Job that we know"),
         pytest.param(seen(), False, False, id="no pod"),
-        pytest.param(
-            seen(pod(), job=OPEN_MPI), False, False, id="Open MPI, which may have lost a worker"
-        ),
-        pytest.param(
-            seen(pod(), job=NEEDS_ALL), False, False, id="a job that needs every worker it has"
-        ),
-        pytest.param(
-            seen(pod(), job=OPEN_MPI, **complete()), True, True, id="Open MPI, and its Job says so"
-        ),
     ],
 )
 def test_whether_it_has_ended(world, succeeded, ended):

@@ -1,5 +1,6 @@
 """Workers that are lost, and a launcher that ends well all the same."""
 
+import dataclasses
 from datetime import timedelta
 
 import msgspec
@@ -59,6 +60,19 @@ def ended(pods=BOTH, words="", *, job=JOB, pod=None, **more):
         launcher=a_launcher(job, **complete()),
         launcher_pods=(launcher_pod,),
         **({"hosts": (0, 1)} | more),
+    )
+
+
+def done(pods=BOTH, *, job=JOB, since=NOW):
+    """The launcher's pod is completed, as was seen first at that time; its Job says nothing yet."""
+    pod = a_launcher_pod(job, "Succeeded", age=RAN, containerStatuses=terminated(0))
+    return observed(
+        job,
+        pods,
+        launcher=a_launcher(job),
+        launcher_pods=(pod,),
+        hosts=(0, 1),
+        launcher_done_since=since,
     )
 
 
@@ -244,9 +258,73 @@ def test_there_is_time_to_hear_of_a_worker_that_was_lost():
     seen = ended(words=LOST)
     just_now = NOW + timedelta(seconds=2.5)
     plan = make_plan(seen, PLAIN, just_now)
-    assert plan.look_again == timedelta(seconds=73)
+    assert plan.look_again == timedelta(seconds=72.5)
     assert status_of(seen, plan.troubles, just_now).completion_time is None
     assert judged(ended(FIRST, LOST), just_now)[0].type == "Failed"
+
+
+NEEDS_ALL = running(annotations=FAILS, mpiImplementation="MPICH")
+SOON, ENOUGH = NOW + timedelta(seconds=1), NOW + timedelta(seconds=1.5)
+
+
+@pytest.mark.parametrize(
+    ("job", "since", "now", "wait"),
+    [
+        pytest.param(MPIRUN, NOW, SOON, 0.5, id="Open MPI may have lost a worker"),
+        pytest.param(NEEDS_ALL, NOW, SOON, 0.5, id="a job that needs all may have, too"),
+        pytest.param(MPIRUN, None, SOON, 1.5, id="nobody has noted since when"),
+        pytest.param(MPIRUN, NOW, ENOUGH, None, id="its node would have told by now"),
+        pytest.param(
+            running(mpiImplementation="MPICH"), NOW, NOW, None, id="MPICH would have failed"
+        ),
+    ],
+)
+def test_nodes_get_the_time_to_tell_of_workers(job, since, now, wait):
+    seen = done(job=job, since=since)
+    plan = make_plan(seen, PLAIN, now)
+    status = status_of(seen, plan.troubles, now)
+    assert plan.actions == ()
+    assert plan.look_again == (timedelta(seconds=wait) if wait else None)
+    assert (status.completion_time is None) == bool(wait)
+
+
+DYING = a_worker(
+    JOB,
+    1,
+    conditions=[{"type": "Ready", "status": "False", "reason": "PodFailed"}],
+    containerStatuses=terminated(137, reason="OOMKilled"),
+)
+
+
+@pytest.mark.parametrize(
+    ("pods", "verdict"),
+    [
+        pytest.param(BOTH, "Succeeded", id="nobody"),
+        pytest.param(FIRST, "Failed", id="one that is gone"),
+        pytest.param((*FIRST, DYING), "Failed", id="one whose phase its node has not changed yet"),
+    ],
+)
+def test_who_was_lost_meanwhile_counts(pods, verdict):
+    assert judged(done(pods, job=MPIRUN), ENOUGH)[0].type == verdict
+
+
+def test_nothing_is_said_of_a_job_that_waits_for_its_judgement():
+    begun = a_job(policy={"suspend": True})
+    seen = done(job=begun)
+    status = status_of(seen, make_plan(seen, PLAIN, SOON).troubles, SOON)
+    assert [each.type for each in status.conditions] == ["Created"]
+    assert status.replica_statuses == begun.status.replica_statuses
+
+
+def test_a_job_that_has_become_invalid_is_judged_as_well():
+    invalid = dataclasses.replace(ended(words=LOST), complaints="spec.x: is not known")
+    assert make_plan(invalid, PLAIN, NOW).look_again == timedelta(seconds=75)
+    lost = dataclasses.replace(ended(FIRST, LOST), complaints="spec.x: is not known")
+    assert judged(lost)[0].type == "Failed"
+
+
+def test_what_a_job_says_is_not_waited_for():
+    assert make_plan(ended(), PLAIN, NOW).look_again is None
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,16 @@ def test_since_when_hosts_come_and_go():
     assert (second.first, second.last) == (NOW, world.now)
 
 
+def test_since_when_a_launcher_has_done_its_work():
+    world = World().settle()
+    world.launcher_runs()
+    assert seen_in(world).launcher_done_since is None
+    world.cluster.merge(PODS, Key("lab", "pi-launcher-0"), {"status": {"phase": "Succeeded"}})
+    first = seen_in(world).launcher_done_since
+    world.pass_time(0.3)
+    assert (first, seen_in(world).launcher_done_since) == (NOW, NOW)
+
+
 def test_a_list_that_is_right_is_not_waited_for():
     world = World(2).settle()
     world.all_workers_run()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpi_operator.api.annotations import LOST_WORKERS
 from mpi_operator.controller.kinds import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
@@ -354,3 +355,20 @@ async def test_a_lost_lease_is_no_mistake_of_the_job():
     operator.client.refuse("create Service", errors.NotLeader("the lease is over"))
     _, wait = await operator.look()
     assert wait is None
+
+
+async def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
+    operator = await Operator(annotations={LOST_WORKERS: "fail"}).run()
+    operator.world.pass_time(60)
+    operator.world.worker_vanishes(1)
+
+    def end(request):
+        if str(request).startswith("create Pod"):
+            operator.world.launcher_pod_succeeds()
+            operator.world.launcher_completes()
+
+    operator.client.landed = end
+    _, wait = await operator.look()
+    assert (wait, operator.world.conditions["Running"]) == (0, "True MPIJobRunning")
+    await operator.settle()
+    assert operator.world.conditions["Failed"] == "True WorkerLost"
