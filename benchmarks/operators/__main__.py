@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from benchmarks.operators import figures, kwok, machine, raw
+from benchmarks.operators import figures, floor, kwok, machine, raw
 from benchmarks.operators.figures.figure import Figure
 from benchmarks.operators.report import Results, report
 from benchmarks.operators.samples import fair
@@ -38,7 +38,7 @@ async def _measure(chosen: Sequence[Figure], scale: Scale) -> Results:
     """Figure by figure, on one control plane. One that fails does not take the others along."""
     found = Results()
     control_plane = ControlPlane(controller_manager=True, scheduler=True, audit=True)
-    async with stage(control_plane, users=[kwok.USER, raw.USER]) as the_stage:
+    async with stage(control_plane, users=[kwok.USER, raw.USER, floor.USER]) as the_stage:
         for figure in chosen:
             try:
                 await _measure_one(the_stage, figure, scale, found)

@@ -10,7 +10,7 @@ from benchmarks.measure import at_once
 from benchmarks.operators.jobs import MPIJOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.resources import Manifest, Resource
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -35,14 +35,19 @@ _decode = msgspec.json.Decoder(_Job).decode
 
 
 async def until_jobs(
-    client: HttpClient, namespace: str, condition: str, count: int, seconds: float
+    client: HttpClient,
+    namespace: str,
+    condition: str,
+    count: int,
+    seconds: float,
+    resource: Resource = MPIJOBS,
 ) -> None:
     """Return when so many jobs of a namespace have had a condition; TimeoutError if not in time."""
     arrived: set[str] = set()
     try:
         async with asyncio.timeout(seconds):
             while len(arrived) < count:
-                await _follow(client, namespace, condition, count, arrived)
+                await _follow(client, resource, namespace, condition, count, arrived)
     except TimeoutError:
         raise TimeoutError(
             f"{len(arrived)} of {count} jobs were {condition} after {seconds:.0f} s"
@@ -62,10 +67,15 @@ async def submit_until(
 
 
 async def _follow(
-    client: HttpClient, namespace: str, condition: str, count: int, arrived: set[str]
+    client: HttpClient,
+    resource: Resource,
+    namespace: str,
+    condition: str,
+    count: int,
+    arrived: set[str],
 ) -> None:
     """One watch, until it ends or all are there."""
-    events = client.watch(MPIJOBS, namespace, resource_version="0")
+    events = client.watch(resource, namespace, resource_version="0")
     try:
         async with aclosing(events):
             async for event in events:

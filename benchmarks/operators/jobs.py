@@ -6,6 +6,8 @@ from mpi_operator.kube.resources import Manifest, Resource
 
 MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 
+WORKER_SELECTOR = "training.kubeflow.org/job-role=worker"
+
 # No node has this label: a pod with it is made, and then left alone by everybody.
 NOWHERE = {"benchmarks.example.com/no-such-node": "true"}
 

@@ -14,12 +14,13 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
 from benchmarks.goal import at_most
-from benchmarks.operators import machine
+from benchmarks.operators import floor, machine
 from benchmarks.operators.comparison import Comparison, absolute, against
 from benchmarks.operators.conditions import until_jobs
 from benchmarks.operators.contenders import GO_PROGRAM, OURS, TUNED, Contender, turns
@@ -30,7 +31,8 @@ from benchmarks.operators.stage import Stage, stage
 from benchmarks.progress import say
 from devcluster import binaries, image_builds
 from devcluster.cluster import Cluster
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import JOBS, Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, pi
 
@@ -57,7 +59,7 @@ async def _measure(cluster: Cluster, archives: list[Path], options: argparse.Nam
             samples = [
                 sample
                 for block in range(0, options.starts, _BLOCK)
-                for contender in turns((OURS, TUNED), block // _BLOCK)
+                for contender in turns((OURS, TUNED, None), block // _BLOCK)
                 for sample in await _block(
                     the_stage, contender, mpi, range(block, min(block + _BLOCK, options.starts))
                 )
@@ -67,26 +69,43 @@ async def _measure(cluster: Cluster, archives: list[Path], options: argparse.Nam
     return found
 
 
-async def _block(the_stage: Stage, contender: Contender, mpi: str, numbers: range) -> list[Sample]:
+async def _block(
+    the_stage: Stage, contender: Contender | None, mpi: str, numbers: range
+) -> list[Sample]:
     circumstances = await the_stage.circumstances()
     samples = []
-    async with the_stage.operator(contender):
+    name = contender.name if contender else floor.NAME
+    async with the_stage.operator(contender) if contender else nullcontext():
         for number in numbers:
             async with the_stage.namespace() as namespace:
-                values = await _start(Lab(the_stage.client, namespace), mpi)
+                lab = Lab(the_stage.client, namespace)
+                values = await _start(lab, mpi, _run if contender else _run_alone)
             say(
-                f"{mpi}: start {number + 1}, {contender.name}: printed after"
+                f"{mpi}: start {number + 1}, {name}: printed after"
                 f" {values['first print']:.2f} s, succeeded after {values['success']:.2f} s,"
                 f" {values['restarts']:.0f} restarts of the launcher"
             )
-            samples.append(Sample(contender.name, mpi, number, values, circumstances))
+            samples.append(Sample(name, mpi, number, values, circumstances))
     return samples
 
 
-async def _start(lab: Lab, mpi: str) -> dict[str, float]:
+async def _run(client: HttpClient, job: Manifest) -> None:
+    """A job that an operator looks after, until it says so."""
+    await client.create(MPIJOBS, job)
+    await until_jobs(client, job["metadata"]["namespace"], "Succeeded", 1, _PATIENCE)
+
+
+async def _run_alone(client: HttpClient, job: Manifest) -> None:
+    """A job that nobody looks after, until its launcher's Job says so."""
+    await floor.post(client, [job])
+    await until_jobs(client, job["metadata"]["namespace"], "Complete", 1, _PATIENCE, resource=JOBS)
+
+
+async def _start(
+    lab: Lab, mpi: str, run: Callable[[HttpClient, Manifest], Awaitable[None]]
+) -> dict[str, float]:
     started = time.time()
-    await lab.client.create(MPIJOBS, _job(lab.namespace, mpi))
-    await until_jobs(lab.client, lab.namespace, "Succeeded", 1, _PATIENCE)
+    await run(lab.client, _job(lab.namespace, mpi))
     succeeded = time.time()
     printed = await _first_print(lab)
     return {
@@ -118,13 +137,14 @@ def compare(samples: Samples, mpi: str) -> list[Comparison]:
     lines = [
         against(
             samples,
-            TUNED.name,
+            rival,
             what=f"{mpi}: submission until {what}",
             value=value,
             unit="s",
             case=mpi,
-            wanted=at_most(0.7),
+            wanted=wanted,
         )
+        for rival, wanted in ((TUNED.name, at_most(0.7)), (floor.NAME, None))
         for what, value in (("a rank prints", "first print"), ("success", "success"))
     ]
     starts = sum(each.contender == OURS.name for each in samples)

@@ -95,6 +95,13 @@ class Stage:
         finally:
             self._operators -= 1
 
+    @asynccontextmanager
+    async def client_of(self, user: str) -> AsyncIterator[HttpClient]:
+        """A client for somebody, whose requests the audit log tells apart."""
+        settings = config.load(kubeconfig=self.control_plane.kubeconfig(user))
+        async with HttpClient(settings, user_agent=user) as client:
+            yield client
+
     async def made(
         self, operator: Running, manifest: dict[str, Any], seconds: float = 300
     ) -> list[Record]:

@@ -7,7 +7,7 @@ from benchmarks.operators.contenders import ALL
 from benchmarks.operators.spread import number
 
 _HEAD = ("", "ours", "theirs", "who", "ratio", "goal", "")
-TITLES = {each.name: each.title for each in ALL} | {"raw": "plain POSTs"}
+TITLES = {each.name: each.title for each in ALL} | {"raw": "plain POSTs", "floor": "no operator"}
 
 
 def table(comparisons: Sequence[Comparison]) -> str:

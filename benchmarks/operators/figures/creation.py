@@ -12,7 +12,7 @@ from benchmarks.operators.comparison import Comparison, against, between_cases
 from benchmarks.operators.contenders import GO, OURS, TUNED, Contender, turns
 from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.figures.figure import Figure
-from benchmarks.operators.jobs import MPIJOBS, job
+from benchmarks.operators.jobs import MPIJOBS, WORKER_SELECTOR, job
 from benchmarks.operators.requests import span
 from benchmarks.operators.running import Running
 from benchmarks.operators.samples import Sample, Samples
@@ -91,8 +91,7 @@ def seconds_to_exist(requests: Sequence[Record], user: str) -> float:
 
 
 async def _workers(stage: Stage, namespace: str) -> list[Manifest]:
-    selector = "training.kubeflow.org/job-role=worker"
-    return (await stage.client.list(PODS, namespace, label_selector=selector)).items
+    return (await stage.client.list(PODS, namespace, label_selector=WORKER_SELECTOR)).items
 
 
 async def _raw_round(stage: Stage, known: dict[int, list[Manifest]], number: int) -> list[Sample]:

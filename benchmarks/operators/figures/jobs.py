@@ -1,10 +1,12 @@
 """Many small jobs from submission to success, on a fake node: how fast, and at what cost."""
 
+import asyncio
 import time
 
 from benchmarks.goal import at_least, at_most
+from benchmarks.operators import floor
 from benchmarks.operators.comparison import Comparison, against
-from benchmarks.operators.conditions import submit_until
+from benchmarks.operators.conditions import submit_until, until_jobs
 from benchmarks.operators.contenders import OURS, TUNED, Contender, turns
 from benchmarks.operators.figures.figure import Figure
 from benchmarks.operators.jobs import job
@@ -16,6 +18,8 @@ from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
 from benchmarks.progress import rounds, say
 from devcluster.audit import Record, counted
+from devcluster.control_plane import CONTROLLER_MANAGER
+from mpi_operator.kube.resources import JOBS, Manifest
 
 WORKERS = 2
 _SLOWEST = 0.5  # jobs a second
@@ -34,9 +38,12 @@ async def measure(stage: Stage, scale: Scale) -> list[Sample]:
     async with fake_node(stage, launchers_end=True):
         await _one(stage, TUNED, scale.jobs, number=-1)
     for number in rounds(min(scale.rounds, 3), scale.minutes):
-        for contender in turns((OURS, TUNED), number):
+        for contender in turns((OURS, TUNED, None), number):
             async with fake_node(stage, launchers_end=True):
-                samples.append(await _one(stage, contender, scale.jobs, number))
+                if contender is None:
+                    samples.append(await _alone(stage, scale.jobs, number))
+                else:
+                    samples.append(await _one(stage, contender, scale.jobs, number))
     return samples
 
 
@@ -49,10 +56,7 @@ async def _one(stage: Stage, contender: Contender, jobs: int, number: int) -> Sa
         await seconds_until_quiet(operator.pid, time.monotonic(), _REST_SECONDS)
         after, server_after = operator.usage(), stage.apiserver_cpu_seconds()
         written = await stage.log.writes(contender.user)
-    say(
-        f"jobs: round {number + 1}, {contender.name}: {jobs} jobs in {seconds:.1f} s,"
-        f" {jobs / seconds:.1f} a second"
-    )
+    _tell(number, contender.name, jobs, seconds)
     values = {
         "jobs per second": jobs / seconds,
         "writes": _per_job(beyond_objects(written), jobs),
@@ -64,11 +68,40 @@ async def _one(stage: Stage, contender: Contender, jobs: int, number: int) -> Sa
     return Sample(contender.name, case(jobs), number, values, circumstances, counted(written))
 
 
+async def _alone(stage: Stage, jobs: int, number: int) -> Sample:
+    """The same objects without an operator: made, and of those that run the workers removed."""
+    circumstances = await stage.circumstances()
+    async with stage.namespace() as namespace, stage.client_of(floor.USER) as client:
+        before, start = stage.apiserver_cpu_seconds(), time.monotonic()
+        ended = until_jobs(
+            stage.client, namespace, "Complete", jobs, 60 + jobs / _SLOWEST, resource=JOBS
+        )
+        await asyncio.gather(ended, floor.post(client, _jobs(namespace, jobs)))
+        seconds = time.monotonic() - start
+        await floor.remove_workers(client, namespace)
+        manager = stage.control_plane.process(CONTROLLER_MANAGER).pid
+        await seconds_until_quiet(manager, time.monotonic(), _REST_SECONDS)
+        used = stage.apiserver_cpu_seconds() - before
+    _tell(number, floor.NAME, jobs, seconds)
+    values = {"jobs per second": jobs / seconds, "server cpu": used / jobs}
+    return Sample(floor.NAME, case(jobs), number, values, circumstances)
+
+
+def _tell(number: int, name: str, jobs: int, seconds: float) -> None:
+    say(
+        f"jobs: round {number + 1}, {name}: {jobs} jobs in {seconds:.1f} s,"
+        f" {jobs / seconds:.1f} a second"
+    )
+
+
 async def _seconds_to_succeed(stage: Stage, namespace: str, jobs: int) -> float:
     start = time.monotonic()
-    made = [job(f"job-{number}", namespace, WORKERS) for number in range(jobs)]
-    await submit_until(stage.client, made, "Succeeded", 60 + jobs / _SLOWEST)
+    await submit_until(stage.client, _jobs(namespace, jobs), "Succeeded", 60 + jobs / _SLOWEST)
     return time.monotonic() - start
+
+
+def _jobs(namespace: str, count: int) -> list[Manifest]:
+    return [job(f"job-{number}", namespace, WORKERS) for number in range(count)]
 
 
 def _per_job(requests: list[Record], jobs: int) -> float:
@@ -85,10 +118,15 @@ def compare(samples: Samples) -> list[Comparison | None]:
         ("CPU of the operator for a job", "operator cpu", "s", at_most(1)),
         (f"memory after {name}", "rss", "MB", at_most(1)),
     )
-    return [
+    beside_tuned = [
         against(samples, TUNED.name, what=what, value=value, unit=unit, case=name, wanted=wanted)
         for what, value, unit, wanted in lines
     ]
+    beside_nobody = [
+        against(samples, floor.NAME, what=what, value=value, unit=unit, case=name)
+        for what, value, unit, _ in (lines[0], lines[2])
+    ]
+    return [*beside_tuned, *beside_nobody]
 
 
 FIGURE = Figure("jobs", "Many jobs with two workers, to success on a fake node", measure, compare)

@@ -51,6 +51,15 @@ def test_creation_does_without_whom_it_did_not_measure():
     assert growth.measured == 1
 
 
+def test_jobs_are_compared_with_what_kubernetes_takes_for_them_alone():
+    rest = {"writes": 1, "operator_cpu": 1, "rss": 1}
+    ours = sample("ours", "200 jobs", jobs_per_second=6.0, server_cpu=0.2, **rest)
+    alone = sample("floor", "200 jobs", jobs_per_second=8.0, server_cpu=0.1)
+    speed, cpu = ALL["jobs"].comparisons([ours, alone])
+    assert (speed.rival, speed.measured, speed.wanted) == ("floor", 0.75, None)
+    assert cpu.measured == 2
+
+
 @pytest.mark.parametrize(
     ("figure", "case", "better", "worse"),
     [
