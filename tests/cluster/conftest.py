@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from devcluster import images, packages
+from devcluster import image_builds, images, packages
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
 from tests.support.pods import BUSYBOX
 
 StartCluster = Callable[..., Cluster]
+Loaded = Callable[[str], str]
 
 _BUSYBOX_PACKAGE = packages.Package("busybox-static", ("busybox",))
 
@@ -91,6 +92,21 @@ def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
         links={f"bin/{tool}": "busybox" for tool in tools.split() if tool != "busybox"},
         command=["sh"],
     )
+
+
+@pytest.fixture(scope="session")
+def loaded(cluster: Cluster) -> Loaded:
+    """Puts an image of the catalog onto the nodes, and says what it is called there."""
+
+    def load(name: str) -> str:
+        try:
+            archives = image_builds.provide([name])
+        except CannotBuild as error:
+            pytest.skip(str(error))
+        cluster.load(*archives.values())
+        return image_builds.IMAGES[name].tags[0]
+
+    return load
 
 
 @pytest.fixture

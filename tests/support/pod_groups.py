@@ -37,16 +37,18 @@ _FIELDS: dict[Resource, dict[str, Any]] = {
 
 async def install(client: HttpClient) -> None:
     """Make sure that the server has both kinds and serves them."""
-    for resource, fields in _FIELDS.items():
-        definition = _definition(resource, fields)
-        await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
+    for resource in _FIELDS:
+        wanted = definition(resource)
+        await client.apply(CUSTOM_RESOURCE_DEFINITIONS, wanted, manager="tests", force=True)
     for resource in _FIELDS:
         await until(lambda resource=resource: _is_served(client, resource))  # type: ignore[misc]
 
 
-def _definition(resource: Resource, fields: dict[str, Any]) -> Manifest:
+def definition(resource: Resource) -> Manifest:
+    """The definition of one of the kinds."""
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    properties = {"spec": {"type": "object", "properties": fields}, "status": status}
+    spec = {"type": "object", "properties": _FIELDS[resource]}
+    properties = {"spec": spec, "status": status}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
+from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import Manifest
 
 from . import scripts
@@ -34,13 +35,18 @@ def started(container: Manifest, port: int | None = None, *, is_awaited: bool) -
     if port is not None:
         option = ["-p", str(port)]
         command, args = (command, [*args, *option]) if args else ([*command, *option], args)
-    is_probed = _is_sshd(command) and not _has_probe(container)
     return {
         **({"command": [*_SCRIPT, *command]} if _is_known(command) else {}),
         **({"args": args} if args else {}),
-        **(_probe([*command[1:], *args], is_awaited) if is_probed else {}),
+        **(_probe([*command[1:], *args], is_awaited) if _is_probed(container) else {}),
         **_ports(container, port),
     }
+
+
+def probed_container(worker: WorkerSpec) -> str:
+    """The container that counts as ready when its sshd listens; empty where none does."""
+    container: Manifest = worker.template["spec"]["containers"][0]
+    return str(container["name"]) if _is_probed(container) else ""
 
 
 def takes_port(container: Manifest) -> bool:
@@ -67,6 +73,10 @@ def _is_known(command: Sequence[str]) -> bool:
 
 def _is_about_ports(word: str) -> bool:
     return _PORT_OPTION.match(word) is not None
+
+
+def _is_probed(container: Manifest) -> bool:
+    return _is_sshd(_command(container)) and not _has_probe(container)
 
 
 def _has_probe(container: Manifest) -> bool:

@@ -14,5 +14,6 @@ def given_up(seen: Observed, words: str) -> str:
     if contact is None:
         return ""
     workers = (pod for pod in seen.workers.values() if pod.metadata.name == contact.worker)
-    reason, message = next(map(pods.complaint, workers), None) or ("", "")
+    complaints = (pods.complaint(pod, seen.probed_container) for pod in workers)
+    reason, message = next(complaints, None) or ("", "")
     return f"{contact.sentence}; {reason}: {message}" if reason else contact.sentence

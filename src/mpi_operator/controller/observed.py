@@ -11,7 +11,7 @@ from functools import cached_property
 
 from mpi_operator.api import conditions, names
 from mpi_operator.api.types import MPIJob
-from mpi_operator.build import hostfile
+from mpi_operator.build import hostfile, worker_start
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
 from . import pods
@@ -112,6 +112,12 @@ class Observed:
         """The workers that the stored script tells launchers about."""
         data = self.config_map.data if self.config_map else {}
         return hostfile.discovered(self.job, data.get(DISCOVER_SCRIPT, ""))
+
+    @property
+    def probed_container(self) -> str:
+        """The container of each worker that counts as ready when its sshd listens, if any."""
+        worker = None if self.complaints else self.job.spec.worker
+        return worker_start.probed_container(worker) if worker else ""
 
     @property
     def are_workers_running(self) -> bool:

@@ -21,7 +21,7 @@ _STARTED_WITHIN = timedelta(minutes=1)
 def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """One trouble for each reason, with the pod that stands for the others."""
     yield from _of_role("launcher pods", seen.launcher_pods, now)
-    yield from _of_role("workers", tuple(seen.workers.values()), now)
+    yield from _of_role("workers", tuple(seen.workers.values()), now, seen.probed_container)
     podless = _time_without_pod(seen, now)
     if podless is not None and podless >= _PATIENCE:
         yield _launcher_without_pod(seen)
@@ -66,10 +66,12 @@ def _launcher_without_pod(seen: Observed) -> Trouble:
     )
 
 
-def _of_role(role: str, everybody: Sequence[Pod], now: datetime) -> Iterator[Trouble]:
+def _of_role(
+    role: str, everybody: Sequence[Pod], now: datetime, probed: str = ""
+) -> Iterator[Trouble]:
     affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pod in everybody:
-        reason, message = pods.complaint(pod) or ("", "")
+        reason, message = pods.complaint(pod, probed) or ("", "")
         # What ends has nothing to complain about any more, unless it has to, or nobody ends it.
         is_leaving = pods.is_terminating(pod) and not (pods.eviction(pod) or pods.silence(pod))
         if reason and not is_leaving and _patience(reason, pod, now) <= _NONE:

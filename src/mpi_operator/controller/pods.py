@@ -89,8 +89,11 @@ def is_being_started(pod: Pod) -> bool:
     )
 
 
-def complaint(pod: Pod) -> tuple[str, str] | None:
-    """Why a pod does not come to run: a reason and a sentence."""
+def complaint(pod: Pod, probed: str = "") -> tuple[str, str] | None:
+    """Why a pod does not come to run: a reason and a sentence.
+
+    `probed` is the container that counts as ready when its sshd listens.
+    """
     if is_ready(pod):
         return None  # most are: a short way
     for condition in pod.status.conditions:
@@ -107,7 +110,7 @@ def complaint(pod: Pod) -> tuple[str, str] | None:
     if is_being_started(pod):
         return SLOW_START, _about_slow_start(pod)
     if _is_unready(pod):
-        return NOT_READY, _about_unreadiness(pod)
+        return NOT_READY, _about_unreadiness(pod, probed)
     return None
 
 
@@ -240,7 +243,13 @@ def _about_slow_start(pod: Pod) -> str:
     )
 
 
-def _about_unreadiness(pod: Pod) -> str:
+def _about_unreadiness(pod: Pod, probed: str) -> str:
+    if any(each.name == probed and not each.ready for each in pod.status.container_statuses):
+        metadata = pod.metadata
+        return (
+            f"it runs on {pod.spec.node_name}, but its sshd does not listen yet, or the node has "
+            f"stopped reporting: see kubectl logs {metadata.name} -n {metadata.namespace}"
+        )
     return (
         f"it runs on {pod.spec.node_name} and is not ready: a readiness probe fails, or the node "
         "has stopped reporting"

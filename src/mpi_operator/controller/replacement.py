@@ -172,7 +172,9 @@ def _delay(times: int) -> timedelta:
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
     name = names.worker(job, index)
     how = pods.how_it_left(pod)
-    return warning(REPLACED, f"{name} is replaced ({count.times} of {limit} times): {how}")
+    # That may take for ever: a node that is lost does not let it go.
+    when = " once it is gone" if pod is not None and pods.is_terminating(pod) else ""
+    return warning(REPLACED, f"{name} is replaced{when} ({count.times} of {limit} times): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:

@@ -1,12 +1,15 @@
 """The operator as people install it: with kubectl, from the files in `deploy/`."""
 
 import json
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from devcluster import containerd
 from devcluster.cluster import Cluster
+from mpi_operator.kube.resources import Manifest
 from tests.support.waiting import block_until
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -19,6 +22,7 @@ class Installation:
 
     def __init__(self, cluster: Cluster) -> None:
         self._kubectl = cluster.kubectl
+        self._node_command = cluster.node_command
 
     def apply(self) -> None:
         """Install all in one file, and wait until it works."""
@@ -31,7 +35,7 @@ class Installation:
         A rollout counts as done while the last one of before still ends, and may still lead.
         """
         self._kubectl("rollout", "status", DEPLOYMENT, "-n", NAMESPACE, "--timeout=120s")
-        block_until(lambda: self.leader() in self._lasting_pods(), 60)
+        block_until(lambda: self.leader() in self._names(), 60)
 
     @contextmanager
     def flags(self, *flags: str) -> Iterator[None]:
@@ -49,10 +53,37 @@ class Installation:
         [holder] = [each["spec"].get("holderIdentity") or "" for each in leases] or [""]
         return str(holder.rpartition("_")[0])
 
-    def _lasting_pods(self) -> list[str]:
+    def standby(self) -> str:
+        """The pod that leads when the one that does now is no more."""
+        [other] = set(self._names()) - {self.leader()}
+        return other
+
+    def pods(self) -> list[Manifest]:
+        """The replicas, without those that end."""
         pods = self._object("get", "pods", "-n", NAMESPACE)["items"]
-        metadata = [pod["metadata"] for pod in pods]
-        return [each["name"] for each in metadata if "deletionTimestamp" not in each]
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def kill(self, pod: str) -> None:
+        """End the process of a pod, which has no time to release its lease."""
+        [found] = [each for each in self.pods() if each["metadata"]["name"] == pod]
+        [status] = found["status"]["containerStatuses"]
+        node = int(found["spec"]["nodeName"].removeprefix("node-"))
+        container = status["containerID"].removeprefix("containerd://")
+        kill = ["ctr", "-n", containerd.NAMESPACE, "tasks", "kill", "-s", "SIGKILL", container]
+        subprocess.run(self._node_command(node, kill), check=True)
+
+    def run(self, pod: str, *command: str) -> str:
+        """What a command prints in a pod."""
+        return self._kubectl("exec", pod, "-n", NAMESPACE, "--", *command)
+
+    def ask(self, pod: str, path: str) -> str:
+        """What a pod answers at its first port, by way of the API server."""
+        return self._kubectl(
+            "get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/proxy{path}"
+        )
+
+    def _names(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in self.pods()]
 
     def _arguments(self) -> list[str]:
         deployment = self._object("get", DEPLOYMENT, "-n", NAMESPACE)

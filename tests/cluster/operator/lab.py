@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from mpi_operator.kube.resources import NODES, PODS, Manifest
@@ -112,13 +113,12 @@ class Lab(Hands):
     async def is_launched_last(self, name: str) -> bool:
         """Whether the launcher was made when every worker was ready."""
         [launcher] = await self.launchers(name)
-        ready = [
-            condition["lastTransitionTime"]
-            for pod in await self.pods(name, "worker")
-            for condition in pod["status"]["conditions"]
-            if condition["type"] == "Ready"
-        ]
-        return bool(launcher["metadata"]["creationTimestamp"] >= max(ready))
+        ready = max(map(_ready_since, await self.pods(name, "worker")))
+        return bool(launcher["metadata"]["creationTimestamp"] >= ready)
+
+    async def time_to_ready(self, name: str) -> timedelta:
+        """How long it took until each worker that ran was ready."""
+        return max(map(_time_to_ready, await self.pods(name, "worker")))
 
     async def nodes(self, name: str, role: str = "worker") -> set[str]:
         """The nodes on which pods of a job are."""
@@ -161,6 +161,17 @@ def _summary(pod: Manifest) -> str:
 
 def _readiness(node: Manifest) -> str:
     return f"{node['metadata']['name']}: {_ready(node)}"
+
+
+def _ready_since(pod: Manifest) -> str:
+    conditions = {each["type"]: each for each in pod["status"]["conditions"]}
+    return str(conditions["Ready"]["lastTransitionTime"])
+
+
+def _time_to_ready(pod: Manifest) -> timedelta:
+    [status] = pod["status"]["containerStatuses"]
+    began = datetime.fromisoformat(status["state"]["running"]["startedAt"])
+    return datetime.fromisoformat(_ready_since(pod)) - began
 
 
 def _ready(thing: Manifest) -> str:

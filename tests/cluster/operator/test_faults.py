@@ -1,11 +1,16 @@
 """What goes wrong while a job runs: it ends as it should, and says what happened."""
 
 import asyncio
+import shlex
 
 from devcluster.cluster import Cluster
-from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS, LOST_WORKERS
-from mpi_operator.kube.resources import Manifest
-from tests.cluster.operator.installation import NAMESPACE, Installation
+from mpi_operator.api.annotations import (
+    FORCE_DELETE_LOST_WORKERS,
+    LOST_WORKERS,
+    MAX_WORKER_REPLACEMENTS,
+)
+from mpi_operator.kube.resources import PODS, Manifest
+from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_rank_each, pi, spread
 
@@ -13,6 +18,10 @@ from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_r
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
 BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
+# Without an end the first time in a worker, and brief the second time.
+ONCE_ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; ! mkdir /tmp/again || sleep 600"]
+# The node that fails. Whoever has to survive that is on the other one.
+LOST, SAFE = 1, 0
 
 
 def job(
@@ -54,7 +63,7 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
 async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab: Lab) -> None:
     strict, usual, script = map(_tried_once, ("strict", "usual", "script"))
     strict["metadata"]["annotations"] = {LOST_WORKERS: "fail"}
-    _outlive_mpirun(script, seconds=1)
+    _go_on_with(script, "sleep", "1")
     await asyncio.gather(*(started(lab, each) for each in (strict, usual, script)))
 
     for name in ("strict", "usual", "script"):
@@ -70,9 +79,9 @@ async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab:
     assert any("script-worker-1" in text for text in await lab.told("script", "WorkerLost"))
 
 
-def _tried_once(name: str) -> Manifest:
+def _tried_once(name: str, pod: Manifest | None = None) -> Manifest:
     """A job without an end whose launcher is not started again, should it end with an error."""
-    made = job(ENDLESS, name)
+    made = job(ENDLESS, name, pod=pod)
     made["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
     made["spec"]["runPolicy"] = {**made["spec"].get("runPolicy", {}), "backoffLimit": 0}
     return made
@@ -104,38 +113,79 @@ async def test_the_api_server_restarts_while_a_job_runs(lab: Lab, cluster: Clust
 
 
 async def test_the_operator_is_killed_and_its_standby_takes_over(
-    lab: Lab, installation: Installation, cluster: Cluster
+    lab: Lab, installation: Installation
 ) -> None:
     await started(lab, job(SLOW))
-    first = installation.leader()
+    leader, standby = installation.leader(), installation.standby()
 
-    cluster.kubectl("delete", "pod", first, "-n", NAMESPACE, "--grace-period=0", "--force")
+    installation.kill(leader)
 
     await lab.succeeds("pi", 120)
+    assert installation.leader() == standby
     assert await lab.ranks("pi") == one_rank_each("pi")
     assert await lab.restarts("pi") == 0
     await lab.tells_its_life("pi")
-    assert installation.leader() != first
     installation.wait()
 
 
 async def test_a_node_that_is_cut_off_is_told_and_its_worker_is_not_replaced(
     lab: Lab, cluster: Cluster
 ) -> None:
-    await started(lab, job(ENDLESS))
-    node, before = await _node_without_launcher(lab), await _workers(lab)
+    plain, script = _tried_once("plain", _IMPATIENT), job(ENDLESS, "script", pod=_IMPATIENT)
+    plain["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "6"}
+    _go_on_with(script, *OPEN_MPI.command())
+    await asyncio.gather(*(_started_across(lab, each) for each in (plain, script)))
+    lost = {name: await _worker_on(lab, name, LOST) for name in ("plain", "script")}
 
-    await asyncio.to_thread(cluster.cut_node, node)
+    await asyncio.to_thread(cluster.cut_node, LOST)
 
-    await _tells_of(lab, f"node-{node}")
-    assert await _workers(lab) == before
+    await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in lost))
+    # Kubernetes has evicted them, and this is when they would be replaced where asked.
+    for name, worker in lost.items():
+        assert worker["metadata"]["name"] in (await lab.told(name, "WorkerLost", 90))[0]
+        assert await _is_there(lab, worker), await lab.account(name)
+
+    await asyncio.to_thread(cluster.join_node, LOST)
+
+    failed = await lab.fails("plain")
+    assert failed["reason"] in ("WorkerLost", "BackoffLimitExceeded")
+    assert lost["plain"]["metadata"]["name"] in failed["message"]
+    await _succeeds_after_a_loss(lab, "script", lost["script"])
 
 
 async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where_asked(
     lab: Lab, cluster: Cluster
 ) -> None:
-    # The job's own patience with nodes, in place of the cluster's five minutes.
-    patience = [
+    # When one node is gone, both may be on the other.
+    asked = job(ENDLESS, "asked", pod=_IMPATIENT | spread("asked", otherwise="ScheduleAnyway"))
+    asked["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
+    _go_on_with(asked, *OPEN_MPI.command())
+    headless = job(ONCE_ENDLESS, "headless", pod=_IMPATIENT)
+    _bind(headless, launcher=LOST, worker=SAFE)
+    await asyncio.gather(_started_across(lab, asked), started(lab, headless))
+    worker = await _worker_on(lab, "asked", LOST)
+    [launcher] = await lab.launchers("headless")
+
+    await asyncio.to_thread(cluster.kill_node, LOST)
+
+    await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in ("asked", "headless")))
+    await _succeeds_after_a_loss(lab, "asked", worker)
+    # Nobody knows whether the first one still runs, and two would do the work twice.
+    assert await _is_the_only_launcher(lab, "headless", launcher), await lab.account("headless")
+
+    await asyncio.to_thread(cluster.start_node, LOST)
+
+    await lab.succeeds("headless")
+    assert await lab.ranks("headless") == one_rank_each("headless")
+    [told] = await lab.told("headless", "LauncherRestarted")
+    assert "started again (1 of 6 times)" in told
+    assert (await lab.status("headless"))["replicaStatuses"]["Launcher"]["failed"] == 1
+
+
+# The job's own patience with nodes, in place of the cluster's five minutes. And no grace: a node
+# that is lost gives none, but the cluster would wait for it.
+_IMPATIENT: Manifest = {
+    "tolerations": [
         {
             "key": f"node.kubernetes.io/{state}",
             "operator": "Exists",
@@ -143,59 +193,68 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
             "tolerationSeconds": 1,
         }
         for state in ("unreachable", "not-ready")
-    ]
-    # When one node is gone, both may be on the other.
-    pod = {"tolerations": patience, **spread("pi", otherwise="ScheduleAnyway")}
-    # A node that has no power gives no grace either, and the cluster would wait for it.
-    lost = job(ENDLESS, pod=pod | {"terminationGracePeriodSeconds": 1})
-    lost["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
-    _outlive_mpirun(lost)
-    await started(lab, lost)
-    node = await _node_without_launcher(lab)
-    before = await _workers(lab, f"node-{node}")
-
-    await asyncio.to_thread(cluster.kill_node, node)
-
-    await _tells_of(lab, f"node-{node}")
-    await lab.eventually("pi", lambda: _are_replaced(lab, before), 120)
-    assert await lab.told("pi", "WorkerReplaced")
+    ],
+    "terminationGracePeriodSeconds": 1,
+}
 
 
-def _outlive_mpirun(manifest: Manifest, seconds: int = 600) -> None:
+def _go_on_with(manifest: Manifest, *command: str) -> None:
     """Let a launcher go on when mpirun has noticed that a worker is lost, as elastic ones do."""
-    launcher = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    launcher["command"] = ["sh", "-c", f'"$@"; sleep {seconds}', "sh", *launcher["command"]]
+    container = _pod(manifest, "Launcher")["containers"][0]
+    container["command"] = ["sh", "-c", f'"$@"; {shlex.join(command)}', "sh", *container["command"]]
 
 
-async def _node_without_launcher(lab: Lab) -> int:
-    [launcher] = await lab.launchers("pi")
-    [other] = await lab.nodes("pi") - {launcher["spec"]["nodeName"]}
-    return int(other.removeprefix("node-"))
+def _bind(manifest: Manifest, **nodes: int) -> None:
+    """Say where the pods of a role are."""
+    for role, node in nodes.items():
+        _pod(manifest, role.capitalize())["nodeName"] = f"node-{node}"
 
 
-async def _workers(lab: Lab, node: str = "") -> dict[str, str]:
-    """The uids of workers by their names, of one node or of all."""
-    return {
-        pod["metadata"]["name"]: pod["metadata"]["uid"]
-        for pod in await lab.pods("pi", "worker")
-        if node in ("", pod["spec"].get("nodeName"))
-    }
+def _pod(manifest: Manifest, role: str) -> Manifest:
+    pod: Manifest = manifest["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+    return pod
 
 
-async def _are_replaced(lab: Lab, before: dict[str, str]) -> bool:
-    """Whether others have the names of these workers, and all run."""
-    pods = await lab.pods("pi", "worker")
-    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
-    return len(running) == 2 and not before.items() & (await _workers(lab)).items()
+async def _started_across(lab: Lab, manifest: Manifest) -> None:
+    """A worker is on the node that fails, and the launcher is not."""
+    _bind(manifest, launcher=SAFE)
+    await started(lab, manifest)
 
 
-async def _tells_of(lab: Lab, words: str) -> None:
-    """The job says something, in its status and by an event, within a minute."""
+async def _worker_on(lab: Lab, name: str, node: int) -> Manifest:
+    workers = await lab.pods(name, "worker")
+    [worker] = [each for each in workers if each["spec"]["nodeName"] == f"node-{node}"]
+    return worker
+
+
+async def _is_there(lab: Lab, pod: Manifest) -> bool:
+    """Whether a pod, and not another one, has its name; it may be about to end."""
+    found = await lab.find(PODS, pod["metadata"]["name"])
+    return found is not None and found["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+async def _is_the_only_launcher(lab: Lab, name: str, launcher: Manifest) -> bool:
+    return await _is_there(lab, launcher) and await lab.launchers(name) == []
+
+
+async def _succeeds_after_a_loss(lab: Lab, name: str, worker: Manifest) -> None:
+    """The launcher goes on with another worker in the place of one, and the job says so."""
+    lost = worker["metadata"]["name"]
+    await lab.succeeds(name, 120)
+    assert not await _is_there(lab, worker)
+    assert (await lab.log(name)).count("rank 1 of 2") == 2
+    assert await lab.ranks(name) == one_rank_each(name)
+    assert lost in (await lab.status(name))["conditions"][-1]["message"]
+    assert any(lost in text for text in await lab.told(name, "WorkerReplaced"))
+
+
+async def _tells_of(lab: Lab, name: str, words: str) -> None:
+    """A job says something, in its status and by an event, within a minute."""
 
     async def is_told() -> bool:
-        conditions = (await lab.status("pi"))["conditions"]
-        events = [message for _, message in await lab.events("pi")]
+        conditions = (await lab.status(name))["conditions"]
+        events = [message for _, message in await lab.events(name)]
         said = [each["message"] for each in conditions]
         return any(words in each for each in said) and any(words in each for each in events)
 
-    await lab.eventually("pi", is_told)
+    await lab.eventually(name, is_told)

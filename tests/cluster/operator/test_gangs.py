@@ -1,29 +1,58 @@
-"""Jobs that start as a whole or not at all, with the real coscheduling scheduler."""
+"""Jobs that start as a whole or not at all, with the real coscheduling scheduler, and for Volcano.
 
-from collections.abc import Iterator
+Volcano itself cannot be built here. So nobody starts a gang of its, and what counts is what it
+would be told.
+"""
+
+import json
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from devcluster.cluster import Cluster
-from mpi_operator.kube.resources import Resource
+from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import one_rank_each, pi
+from tests.cluster.operator.pi import Wishes, one_rank_each, pi
+from tests.support import pod_groups
+from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
 
 SCHEDULER = "scheduler-plugins-scheduler"
-POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 TOO_MUCH = {"cpu": "1000"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def gang_scheduling(cluster: Cluster, installation: Installation) -> Iterator[None]:
-    cluster.start_scheduler_plugins()
+def _define_volcanos_groups(cluster: Cluster) -> None:
+    definition = pod_groups.definition(VOLCANO)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    name = definition["metadata"]["name"]
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+
+
+PREPARATIONS: dict[str, Callable[[Cluster], None]] = {
+    SCHEDULER: Cluster.start_scheduler_plugins,
+    "volcano": _define_volcanos_groups,
+}
+
+
+@pytest.fixture(scope="module")
+def gang_scheduling(
+    request: pytest.FixtureRequest, cluster: Cluster, installation: Installation
+) -> Iterator[None]:
+    """The operator makes groups for one of the schedulers."""
+    PREPARATIONS[request.param](cluster)
     cluster.kubectl("apply", "-f", str(DEPLOY / "rbac" / "gang-scheduling.yaml"))
-    with installation.flags(f"--gang-scheduling={SCHEDULER}"):
+    with installation.flags(f"--gang-scheduling={request.param}"):
         yield
 
 
-async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> None:
+COSCHEDULED = pytest.mark.parametrize("gang_scheduling", [SCHEDULER], indirect=True)
+FOR_VOLCANO = pytest.mark.parametrize("gang_scheduling", ["volcano"], indirect=True)
+
+
+@COSCHEDULED
+async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(
+    lab: Lab, gang_scheduling: None
+) -> None:
     await lab.submit(pi(runPolicy={"schedulingPolicy": {"minResources": TOO_MUCH}}))
     await lab.eventually("pi", lambda: _waits(lab), 120)
 
@@ -33,10 +62,11 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(lab: Lab) -> 
     assert await lab.ranks("pi") == one_rank_each("pi")
 
 
-async def test_a_gang_that_fits_starts_together(lab: Lab) -> None:
+@COSCHEDULED
+async def test_a_gang_that_fits_starts_together(lab: Lab, gang_scheduling: None) -> None:
     await lab.submit(pi())
     await lab.eventually("pi", lambda: _has_group(lab))
-    group = await lab.client.get(POD_GROUPS, "pi", lab.namespace)  # it goes with the job's end
+    group = await lab.client.get(SCHEDULER_PLUGINS, "pi", lab.namespace)  # goes with the job's end
 
     await lab.succeeds("pi")
 
@@ -47,13 +77,48 @@ async def test_a_gang_that_fits_starts_together(lab: Lab) -> None:
     assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in pods} == {"pi"}
 
 
+@FOR_VOLCANO
+async def test_a_gang_waits_for_volcano_which_is_told_what_it_takes(
+    lab: Lab, gang_scheduling: None
+) -> None:
+    asking = Wishes(worker={"resources": {"requests": {"cpu": "10m"}}})
+    policy = {"schedulingPolicy": {"minResources": TOO_MUCH}}
+    job = await lab.submit(pi(wishes=asking, runPolicy=policy))
+    await lab.eventually("pi", lambda: _are_pending(lab))
+
+    pods = await lab.pods("pi")
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"volcano"}
+    marks = [pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] for pod in pods]
+    assert set(marks) == {"pi"}
+    group = await lab.client.get(VOLCANO, "pi", lab.namespace)
+    assert group["spec"] == {"minMember": 3, "minResources": TOO_MUCH, "queue": "default"}
+    [owner] = group["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == (job["metadata"]["uid"], True)
+
+    await lab.change("pi", runPolicy={"schedulingPolicy": {"minResources": None}})
+
+    await lab.eventually("pi", lambda: _wants(lab, {"cpu": "20m"}))  # what the pods ask for
+    assert await _are_pending(lab)
+
+
 async def _has_group(lab: Lab) -> bool:
-    return await lab.find(POD_GROUPS, "pi") is not None
+    return await lab.find(SCHEDULER_PLUGINS, "pi") is not None
 
 
 async def _waits(lab: Lab) -> bool:
     """All pods are there and have no node, and the job says so."""
-    pods = await lab.pods("pi")
-    waiting = [pod for pod in pods if pod["status"].get("phase") == "Pending"]
     is_told = await lab.has_condition("pi", "Running", "False", "Unschedulable")
-    return len(pods) == len(waiting) == 3 and is_told
+    return is_told and await _are_pending(lab)
+
+
+async def _are_pending(lab: Lab) -> bool:
+    """All pods are there and have no node."""
+    pods = await lab.pods("pi")
+    placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+    return len(pods) == 3 and not placed and {p["status"]["phase"] for p in pods} == {"Pending"}
+
+
+async def _wants(lab: Lab, amounts: Manifest) -> bool:
+    """Whether Volcano is told that the gang needs so much."""
+    group = await lab.client.get(VOLCANO, "pi", lab.namespace)
+    return bool(group["spec"].get("minResources") == amounts)

@@ -1,6 +1,7 @@
 """Starts that take long, and starts that do not succeed: both say what they wait for."""
 
 import asyncio
+from datetime import timedelta
 from functools import partial
 
 from devcluster.cluster import Cluster
@@ -11,6 +12,16 @@ from tests.cluster.operator.pi import FLAVOURS, Wishes, one_rank_each, pi
 
 LATE = ["sh", "-c", "while ! test -e /tmp/go; do sleep 0.2; done; exec /usr/sbin/sshd -De"]
 NEVER = ["sh", "-c", "trap exit TERM; sleep 600 & wait"]
+# Nobody listens there, in no pod and on no node: the answer comes at once.
+NO_NAMES = {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["127.0.0.1"]}}
+NO_IMAGE = {"image": "127.0.0.1:9/no-such-image:1", "imagePullPolicy": "IfNotPresent"}
+PORT = "2022"  # not the one that our images have for ssh and sshd
+SSH_OPTIONS = (
+    "PRTE_MCA_plm_ssh_args",
+    "OMPI_MCA_plm_rsh_args",
+    "HYDRA_LAUNCHER_EXTRA_ARGS",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
+)
 
 
 async def test_the_first_mpirun_waits_for_an_sshd_that_is_late(lab: Lab, cluster: Cluster) -> None:
@@ -30,10 +41,30 @@ async def test_the_first_mpirun_waits_for_an_sshd_that_is_late(lab: Lab, cluster
         assert await lab.restarts(mpi) == 0
 
 
+async def test_sshd_may_listen_on_any_port(lab: Lab) -> None:
+    env = [{"name": name, "value": f"-p {PORT}"} for name in SSH_OPTIONS]
+    sshd = {"command": ["/usr/sbin/sshd", "-De", "-p", PORT]}
+    for mpi, flavour in FLAVOURS.items():
+        wishes = Wishes(launcher={"env": env}, worker=sshd)
+        await lab.submit(pi(mpi, flavour, wishes, launcherCreationPolicy="WaitForWorkersReady"))
+
+    await lab.succeed_all(FLAVOURS)
+
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        assert await lab.restarts(mpi) == 0
+        assert await lab.is_launched_last(mpi)
+        # If our probe looked at another port, it would let them pass after a minute.
+        assert await lab.time_to_ready(mpi) < timedelta(seconds=45)
+        for pod in await lab.pods(mpi, "worker"):
+            assert _is_asked_by_us(pod)
+
+
 async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: Lab) -> None:
     jobs = {
         "nosshd": (Wishes(worker={"command": NEVER}), "Connection refused"),
-        "noimage": (Wishes(worker={"image": "mpioperator/no-such-image:1"}), "no-such-image"),
+        "noname": (Wishes(pod=NO_NAMES), "Could not resolve hostname"),
+        "noimage": (Wishes(worker=NO_IMAGE), "no-such-image"),
         "nonode": (Wishes(worker={"resources": {"requests": {"cpu": "1000"}}}), "Insufficient cpu"),
     }
     for name, (wishes, _) in jobs.items():
@@ -45,6 +76,11 @@ async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: 
         assert f"{name}-worker-" in failed["message"], failed
         assert cause in failed["message"], failed
         await lab.eventually(name, partial(_is_told, lab, name, cause))
+
+
+def _is_asked_by_us(pod: Manifest) -> bool:
+    [container] = pod["spec"]["containers"]
+    return "/etc/mpi/worker_ready.sh" in container["startupProbe"]["exec"]["command"]
 
 
 async def _is_told(lab: Lab, name: str, cause: str) -> bool:

@@ -238,3 +238,18 @@ def test_a_resumed_job_has_all_its_time_again():
 )
 def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
     assert given_up(observed(a_job()), words) == sentence
+
+
+@pytest.mark.parametrize(
+    ("complaints", "words"),
+    [
+        pytest.param("", "its sshd does not listen yet", id="we ask whether its sshd listens"),
+        pytest.param("the job is invalid", "a readiness probe fails", id="nobody knows who asks"),
+    ],
+)
+def test_what_keeps_a_worker_that_was_given_up_is_told_too(complaints, words):
+    runs = [{"name": "mpi", "state": {"running": {}}}]
+    worker = a_worker(JOB, 1, ready=False, containerStatuses=runs)
+    sentence = given_up(observed(JOB, [worker], complaints=complaints), REFUSED)
+    assert sentence.startswith(f"{GAVE_UP}; NotReady: ")
+    assert words in sentence

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mpi_operator.controller import pods
 from mpi_operator.controller.pod_troubles import pod_troubles, time_to_tell
 from tests.support.cluster import timestamp
+from tests.support.mpijobs import template
 from tests.support.observations import (
     NOW,
     a_job,
@@ -128,6 +129,40 @@ def test_what_a_pod_complains_about(status, complaint):
 )
 def test_what_a_pod_complains_about_that_ran(reason, complaint):
     assert pods.complaint(on_a_node(unready(**reason))) == complaint
+
+
+NO_SSHD = (
+    "pi-worker-0: it runs on n1, but its sshd does not listen yet, or the node has stopped "
+    "reporting: see kubectl logs pi-worker-0 -n lab"
+)
+NO_ANSWER = (
+    "pi-worker-0: it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+    "reporting"
+)
+USERS_PROBE = {"readinessProbe": {"tcpSocket": {"port": 22}}}
+
+
+def with_worker(**container):
+    """A job whose workers have this, and a companion."""
+    containers = [{"name": "mpi", "image": "x", **container}, {"name": "beside", "image": "x"}]
+    return a_job(worker={"template": template(containers=containers)})
+
+
+@pytest.mark.parametrize(
+    ("job", "late", "message"),
+    [
+        pytest.param(with_worker(), "mpi", NO_SSHD, id="we ask whether its sshd listens"),
+        pytest.param(with_worker(), "beside", NO_ANSWER, id="another is not ready"),
+        pytest.param(with_worker(**USERS_PROBE), "mpi", NO_ANSWER, id="the user asks"),
+        pytest.param(with_worker(command=["serve"]), "mpi", NO_ANSWER, id="it is no sshd"),
+    ],
+)
+def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
+    [first] = running()
+    statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
+    pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
+    [told] = pod_troubles(observed(job, [pod]), NOW)
+    assert (told.reason, told.message) == ("NotReady", message)
 
 
 def test_a_container_that_ended_is_no_matter_of_readiness():

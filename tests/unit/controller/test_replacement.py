@@ -133,11 +133,11 @@ def test_the_news_say_how_a_worker_ended(status, how):
         ),
     ],
 )
-def test_the_news_say_who_deletes_a_worker(conditions, how):
+def test_the_news_say_who_deletes_a_worker_and_that_it_has_to_go_first(conditions, how):
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
     [news] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).news
-    assert news.message == f"pi-worker-1 is replaced (1 of 6 times): {how}"
+    assert news.message == f"pi-worker-1 is replaced once it is gone (1 of 6 times): {how}"
 
 
 def test_the_news_go_with_the_write_that_counts():
