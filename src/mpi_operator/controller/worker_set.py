@@ -16,6 +16,11 @@ from .replacement import Replacements
 from .trouble import Trouble
 
 _LOST_AFTER = timedelta(seconds=30)
+_ADVICE = (
+    "If it is, delete the pod by force, or set the annotation "
+    f'{annotations.FORCE_DELETE_LOST_WORKERS}: "true" on the job'
+)
+_FORCE = f"The pod is deleted by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
 
 
 def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator[Action]:
@@ -25,7 +30,7 @@ def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator
             yield delete(PODS, pod)
     for pod in replaced.failed:
         yield delete(PODS, pod)
-    if annotations.is_on(seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS):
+    if _may_force(seen):
         for pod in lost(seen, now):
             yield delete(PODS, pod, by_force=True)
 
@@ -52,13 +57,13 @@ def lost(seen: Observed, now: datetime) -> list[Pod]:
 
 def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
+    consequence = _FORCE if _may_force(seen) else _ADVICE
     for pod in lost(seen, now):
         yield Trouble(
             trouble.Reason.WORKER_LOST,
             f"{pod.metadata.name} should be gone since {pod.metadata.deletion_timestamp}, but node "
-            f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost. If it "
-            f"is, delete the pod by force, or set the annotation "
-            f'{annotations.FORCE_DELETE_LOST_WORKERS}: "true" on the job',
+            f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost. "
+            f"{consequence}",
         )
 
 
@@ -67,3 +72,7 @@ def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
     ending = [pod for pod in seen.workers.values() if pods.is_terminating(pod)]
     waits = [_LOST_AFTER - pods.overdue(pod, now) for pod in ending]
     return min((wait for wait in waits if wait >= timedelta(0)), default=None)
+
+
+def _may_force(seen: Observed) -> bool:
+    return annotations.is_on(seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS)

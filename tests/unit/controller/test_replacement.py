@@ -337,8 +337,16 @@ def test_the_sentence_names_the_node_and_what_to_do():
     pod = a_worker(job, 0, deleted=seconds(60))
     [trouble] = plan_for(job, [pod], hosts=()).troubles
     assert trouble.message.startswith("pi-worker-0 should be gone since 2026-03-01T11:59:00Z")
+    assert "delete the pod by force, or set the annotation" in trouble.message
     assert "force-delete-lost-workers" in trouble.message
     assert not trouble.is_fatal
+
+
+def test_nobody_is_told_to_do_what_is_done():
+    job = a_job(1, annotations=BY_FORCE)
+    [trouble] = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=()).troubles
+    assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in trouble.message
+    assert "set the annotation" not in trouble.message
 
 
 def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():
