@@ -234,7 +234,14 @@ async def _is_there(lab: Lab, pod: Manifest) -> bool:
 
 
 async def _is_the_only_launcher(lab: Lab, name: str, launcher: Manifest) -> bool:
-    return await _is_there(lab, launcher) and await lab.launchers(name) == []
+    """Whether there is this pod of a launcher and no other, also none that is about to end."""
+    listing = await lab.client.list(PODS, lab.namespace, label_selector=_launchers_of(name))
+    uids = [each["metadata"]["uid"] for each in listing.items]
+    return uids == [launcher["metadata"]["uid"]]
+
+
+def _launchers_of(name: str) -> str:
+    return f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher"
 
 
 async def _succeeds_after_a_loss(lab: Lab, name: str, worker: Manifest) -> None:
