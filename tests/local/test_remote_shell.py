@@ -186,6 +186,64 @@ def test_a_session_that_breaks_off_is_left_word_of(remote, sshd, scripts, ending
     assert word.endswith("s: the connection was closed")
 
 
+# Ours are minutes. What users say about it counts, as here.
+NOTICES_SOON = ["-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=1"]
+PROXY = "hydra_pmi_proxy=; echo here; exec sleep 600"
+
+
+def test_a_link_that_is_cut_is_noticed_and_left_word_of(remote, sshd, scripts):
+    sshd.start()
+    process = remote("echo here; exec sleep 600", options=NOTICES_SOON)
+    process.stdout.readline()
+    sshd.fall_silent()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 255
+    assert err == "Timeout, server 127.0.0.1 not responding.\n"
+    [word] = scripts.last_words.read_text().splitlines()
+    assert word.startswith(f"{LOST}pi-worker-1 after ")
+    assert word.endswith(err.strip())
+
+
+@pytest.mark.parametrize(
+    ("patience", "interval"),
+    [
+        pytest.param(None, "30", id="6 minutes"),
+        pytest.param("61", "6", id="a minute"),
+        pytest.param("0", "0", id="for ever"),
+        pytest.param("long", "30", id="nonsense"),
+    ],
+)
+def test_a_silent_worker_is_waited_for_as_long_as_its_node(remote, patience, interval):
+    env = {"MPI_OPERATOR_NODE_PATIENCE": patience} if patience else {}
+    # -G: ssh only says what it would do.
+    shown, _ = remote("true", options=["-G"], env=env).communicate(timeout=30)
+    options = dict(line.partition(" ")[::2] for line in shown.splitlines())
+    assert (options["serveraliveinterval"], options["serveralivecountmax"]) == (interval, "12")
+
+
+@pytest.mark.parametrize(
+    ("command", "end", "is_interrupted"),
+    [
+        pytest.param(PROXY, Sshd.fall_silent, True, id="when a link is cut, which it overlooks"),
+        pytest.param(PROXY, Sshd.break_off_one_session, False, id="not when it is told"),
+        pytest.param("echo here; sleep 600", Sshd.fall_silent, False, id="not Open MPI's mpirun"),
+    ],
+)
+def test_hydra_is_interrupted(scripts, sshd, command, end, is_interrupted):
+    sshd.start()
+    arguments = ("-F", str(sshd.client), *NOTICES_SOON, HOST, command)
+    # It takes the first for a mistake, as Intel's does.
+    mpirun = (
+        "times=; trap 'times=x$times; [ $times != xx ] || exit 3' INT; \"$@\" & wait $!; wait $!"
+    )
+    words = ["sh", "-c", mpirun, "sh", *scripts.command(REMOTE_SHELL, *arguments)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        process.stdout.readline()
+        end(sshd)
+        assert process.wait(timeout=30) == (3 if is_interrupted else 255)
+
+
 @pytest.mark.parametrize(
     "ending",
     [

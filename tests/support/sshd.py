@@ -64,18 +64,29 @@ class Sshd:
         block_until(self._is_listening)
 
     def stop(self) -> None:
-        if self._process is not None:
+        if self._process is None:
+            return
+        for pid in _tree(self._process.pid)[1:]:
             with suppress(ProcessLookupError):
-                self._process.terminate()
-            self._process.wait()
+                os.kill(pid, signal.SIGKILL)  # one that fell silent would stay
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        self._process.wait()
 
     def break_off_one_session(self) -> None:
         """End a session with all that runs in it, as the end of its container would."""
+        self._signal_one_session(signal.SIGKILL)
+
+    def fall_silent(self) -> None:
+        """Let nothing be heard of a session any more, as when a link is cut."""
+        self._signal_one_session(signal.SIGSTOP)
+
+    def _signal_one_session(self, number: signal.Signals) -> None:
         assert self._process is not None
         session, *_ = _children(self._process.pid)
         for pid in _tree(session):
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     def _is_listening(self) -> bool:
         with socket.socket() as probe:

@@ -11,6 +11,7 @@ from mpi_operator.kube.resources import Manifest
 
 from . import scripts, ssh_ports
 from .implementations import remote_shell_environment
+from .node_patience import node_patience
 from .settings import Settings
 
 SCRIPT_PATH = f"{scripts.PATH}/{scripts.REMOTE_SHELL}"
@@ -33,11 +34,12 @@ def environment(job: MPIJob, settings: Settings) -> dict[str, str]:
     if not is_used(job, settings):
         return {}
     timeout = annotations.init_timeout(job.metadata.annotations)
-    port = ssh_ports.first_port(job)
-    return {
-        **({"MPI_OPERATOR_INIT_TIMEOUT": str(int(timeout.total_seconds()))} if timeout else {}),
-        **({"MPI_OPERATOR_FIRST_SSH_PORT": str(port)} if port else {}),
+    known = {
+        "MPI_OPERATOR_INIT_TIMEOUT": int(timeout.total_seconds()) if timeout else None,
+        "MPI_OPERATOR_FIRST_SSH_PORT": ssh_ports.first_port(job),
+        "MPI_OPERATOR_NODE_PATIENCE": node_patience(job),
     }
+    return {name: str(value) for name, value in known.items() if value is not None}
 
 
 def _first_containers(job: MPIJob) -> list[Manifest]:

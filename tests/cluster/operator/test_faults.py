@@ -128,29 +128,49 @@ async def test_the_operator_is_killed_and_its_standby_takes_over(
     installation.wait()
 
 
-async def test_a_node_that_is_cut_off_is_told_and_its_worker_is_not_replaced(
+async def test_a_node_that_is_cut_off_is_told_and_its_worker_replaced_only_where_asked(
     lab: Lab, cluster: Cluster
 ) -> None:
     plain, script = _tried_once("plain", _IMPATIENT), job(ENDLESS, "script", pod=_IMPATIENT)
     plain["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "6"}
     _go_on_with(script, *OPEN_MPI.command())
-    await asyncio.gather(*(_started_across(lab, each) for each in (plain, script)))
-    lost = {name: await _worker_on(lab, name, LOST) for name in ("plain", "script")}
+    asked = [_asks_for_replacement(mpi, flavour) for mpi, flavour in FLAVOURS.items()]
+    await asyncio.gather(*(_started_across(lab, each) for each in (plain, script, *asked)))
+    lost = {name: await _worker_on(lab, name, LOST) for name in ("plain", "script", *FLAVOURS)}
 
     await asyncio.to_thread(cluster.cut_node, LOST)
 
     await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in lost))
-    # Kubernetes has evicted them, and this is when they would be replaced where asked.
+    # Kubernetes has evicted them, and this is when they are replaced where asked.
     for name, worker in lost.items():
         assert worker["metadata"]["name"] in (await lab.told(name, "WorkerLost", 90))[0]
-        assert await _is_there(lab, worker), await lab.account(name)
-
-    await asyncio.to_thread(cluster.join_node, LOST)
-
+    for name in ("plain", "script"):
+        assert await _is_there(lab, lost[name]), await lab.account(name)
+    # A link that is cut says nothing: whoever started something there has to notice it by itself.
     failed = await lab.fails("plain")
     assert failed["reason"] in ("WorkerLost", "BackoffLimitExceeded")
     assert lost["plain"]["metadata"]["name"] in failed["message"]
+    await lab.succeed_all(FLAVOURS)
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        [told] = await lab.told(mpi, "LauncherRestarted")
+        assert f"lost {lost[mpi]['metadata']['name']}" in told
+
+    await asyncio.to_thread(cluster.join_node, LOST)
+
     await _succeeds_after_a_loss(lab, "script", lost["script"])
+
+
+def _asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
+    """A job without an end while a worker is on the node that fails."""
+    program = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
+    # When one node is gone, both may be on the other.
+    pod = _IMPATIENT | spread(name, otherwise="ScheduleAnyway")
+    made = job(program, name, pod=pod, flavour=flavour)
+    made["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
+    node = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    _pod(made, "Worker")["containers"][0]["env"] = [node]
+    return made
 
 
 async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where_asked(

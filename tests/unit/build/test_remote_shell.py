@@ -97,6 +97,38 @@ def test_both_roles_know_how_long_a_start_may_take(text, seconds):
         assert environment(spec).get("MPI_OPERATOR_INIT_TIMEOUT") == seconds
 
 
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "seconds"),
+    [
+        pytest.param([], None, id="which is the cluster's"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": 30}], "90", id="given"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": -1}], "60", id="none"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": 2**62}], "31536000", id="long"),
+        pytest.param([UNREACHABLE | {"effect": "NoExecute"}], "0", id="without end"),
+        pytest.param([{"operator": "Exists"}], "0", id="without end, for any taint"),
+        pytest.param(
+            [{"operator": "Exists"}, UNREACHABLE | {"tolerationSeconds": 0}], "60", id="shortest"
+        ),
+        pytest.param(
+            [{"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 1}], None, id="of others"
+        ),
+        pytest.param(
+            [UNREACHABLE | {"effect": "NoSchedule"}], None, id="of others, before they are there"
+        ),
+        pytest.param(
+            [{"key": "node.kubernetes.io/unreachable", "value": "x"}], None, id="of another value"
+        ),
+    ],
+)
+def test_both_roles_know_the_patience_of_workers_with_nodes(tolerations, seconds):
+    job = make_job(worker=pods({"tolerations": tolerations}))
+    for spec in (launcher_spec(job), worker_pod(job, 0, NONE)["spec"]):
+        assert environment(spec).get("MPI_OPERATOR_NODE_PATIENCE") == seconds
+
+
 @pytest.mark.parametrize("name", scripts.NAMES)
 def test_scripts_are_for_any_posix_shell(name):
     assert scripts.text(name).startswith("#!/bin/sh\n")

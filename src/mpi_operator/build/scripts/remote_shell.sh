@@ -152,7 +152,15 @@ case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
       call_back_by "\$(case \$SSH_CONNECTION in *:*) echo $here ;; *) echo \${SSH_CONNECTION%% *} ;; esac)"
     ;;
 esac
-set -- "$@" -o ConnectTimeout=15
+
+# A link that is cut says nothing. After this time the cluster has given up on the node as well, so that
+# whoever comes back earlier finds the session as it was. 0 is for ever.
+patience=${MPI_OPERATOR_NODE_PATIENCE:-360} # seconds
+case $patience in *[!0-9]*) patience=360 ;; esac
+set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((patience + 11) / 12)) -o ServerAliveCountMax=12
+
+# Of the process that mpirun has started.
+find_parent() { read -r _ _ _ parent _ 2>/dev/null <"/proc/${first_process:-$$}/stat"; }
 
 read_clock() {
   read -r now _ </proc/uptime
@@ -233,6 +241,18 @@ is_hopeless() {
   esac
 }
 
+# Hydra does not mind that ssh has ended. It waits for its proxy, who will not call any more; but it can be
+# interrupted, and Intel's wants that twice. Open MPI ends by itself.
+end_hydra() {
+  case $broken/$command in 'Timeout, server '*/*hydra_*_proxy*) ;; *) return ;; esac
+  find_parent && starter=$parent || return
+  for _ in 1 2 3 4 5; do
+    kill -s INT "$starter" 2>/dev/null
+    sleep 1
+    [ -z "$signal" ] && find_parent && [ "$parent" = "$starter" ] || return
+  done
+}
+
 # Later and later: a large job that waits for a queue would keep the name servers busy.
 pause() {
   case $tries in
@@ -259,6 +279,7 @@ while :; do
   [ -z "$signal" ] || exit $((128 + signal))
   if [ -z "$missing" ]; then
     pass_on
+    end_hydra
     exit "$code"
   fi
   tries=$((tries + 1)) waited=$((now - began))
