@@ -67,12 +67,15 @@ class Hands:
 
     async def pods(self, job: str, role: str = "") -> list[Manifest]:
         """The pods of a job, by name; those that are ending are not among them."""
+        everybody = await self.all_pods(job, role)
+        return [pod for pod in everybody if "deletionTimestamp" not in pod["metadata"]]
+
+    async def all_pods(self, job: str, role: str = "") -> list[Manifest]:
         selector = f"training.kubeflow.org/job-name={job}"
         if role:
             selector += f",training.kubeflow.org/job-role={role}"
         listing = await self.client.list(PODS, self.namespace, label_selector=selector)
-        living = (each for each in listing.items if "deletionTimestamp" not in each["metadata"])
-        return sorted(living, key=lambda each: str(each["metadata"]["name"]))
+        return sorted(listing.items, key=lambda each: str(each["metadata"]["name"]))
 
     async def pod_names(self, job: str, role: str = "") -> list[str]:
         return [pod["metadata"]["name"] for pod in await self.pods(job, role)]

@@ -29,6 +29,8 @@ from .trouble import Trouble
 # A node tells of a container that ended within a second, and a little more where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
 _TIME_FOR_NEWS = timedelta(seconds=1.5)
+# So long it may take where the worker is being deleted. If it still runs then, it was not lost.
+_TIME_TO_LEAVE = timedelta(seconds=5)
 # Of a node that is silent a cluster tells after its grace period, which is 50 seconds by default.
 _PATIENCE = timedelta(seconds=75)
 # Open MPI ends a second or two after it lost a worker, and Kubernetes tells of that a little later.
@@ -63,7 +65,11 @@ def lost_workers(seen: Observed) -> Trouble | None:
 
 def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
     """How long to wait for word of workers that the launcher may have lost, or says it has."""
-    return _time_for_news(seen, now) or _time_for_proof(seen, now)
+    return (
+        _time_for_news(seen, now)
+        or _time_for_those_who_leave(seen, now)
+        or _time_for_proof(seen, now)
+    )
 
 
 def _time_for_news(seen: Observed, now: datetime) -> timedelta | None:
@@ -72,6 +78,15 @@ def _time_for_news(seen: Observed, now: datetime) -> timedelta | None:
     if is_judged or not _may_have_lost_a_worker(seen.job):
         return None
     return ahead((seen.launcher_done_since or now) + _TIME_FOR_NEWS - now)
+
+
+def _time_for_those_who_leave(seen: Observed, now: datetime) -> timedelta | None:
+    """Until it is sure that workers which are being deleted have outlived the launcher."""
+    ended = success_time(seen)
+    if ended is None or not _may_have_lost_a_worker(seen.job):
+        return None
+    is_anybody_leaving = any(map(pods.lives_on, seen.workers.values()))
+    return ahead(ended + _TIME_TO_LEAVE - now) if is_anybody_leaving else None
 
 
 def _may_have_lost_a_worker(job: MPIJob) -> bool:
@@ -111,7 +126,18 @@ def _has_given_up(seen: Observed) -> bool:
     if not gives_up_with_a_worker(seen.job):
         return False
     ended = success_time(seen)
-    return bool(_missing(seen) or (ended and _counted_since(seen, ended - _LAST_SECONDS)))
+    return bool(_missing(seen) or (ended and _has_just_lost_one(seen, ended - _LAST_SECONDS)))
+
+
+def _has_just_lost_one(seen: Observed, since: datetime) -> bool:
+    """Whether a worker was counted, or made anew: one that is deleted is counted before it ends."""
+    counted = set(stored_counts(seen.config_map))
+    made = (
+        seen.workers[index].metadata.creation_timestamp for index in counted & set(seen.workers)
+    )
+    return bool(_counted_since(seen, since)) or any(
+        time >= since for each in made if (time := moment(each))
+    )
 
 
 def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
@@ -119,26 +145,31 @@ def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
     return {
         names.worker(seen.job, index): count.how or pods.GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
-        if count.at >= time
+        if count.at >= time and not _lives_on(seen.workers.get(index))
     }
 
 
 def _missing(seen: Observed) -> Mapping[str, str]:
     """The workers with which something is wrong now."""
+    known = {*seen.listed_hosts, *stored_counts(seen.config_map)}
     return {
         names.worker(seen.job, index): how
         for index in range(seen.job.spec.worker_count)
-        if (how := _state(seen.workers.get(index), is_listed=index in seen.listed_hosts))
+        if (how := _state(seen.workers.get(index), has_been=index in known))
     }
 
 
-def _state(pod: Pod | None, *, is_listed: bool) -> str:
+def _state(pod: Pod | None, *, has_been: bool) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
-    if pod is None and not is_listed:
+    if _lives_on(pod) or (pod is None and not has_been):
         return ""
     if pod is None or pods.has_failed_or_is_about_to(pod) or pods.is_terminating(pod):
         return pods.how_it_left(pod)
     return pods.silence(pod)
+
+
+def _lives_on(pod: Pod | None) -> bool:
+    return pod is not None and pods.lives_on(pod)
 
 
 def _began(seen: Observed) -> datetime | None:

@@ -20,7 +20,7 @@ _STARTED_WITHIN = timedelta(minutes=1)
 
 def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """One trouble for each reason, with the pod that stands for the others."""
-    yield from _of_role("launcher pods", seen.launcher_pods, now)
+    yield from map(_with_advice, _of_role("launcher pods", seen.launcher_pods, now))
     yield from _of_role("workers", tuple(seen.workers.values()), now, seen.probed_container)
     podless = _time_without_pod(seen, now)
     if podless is not None and podless >= _PATIENCE:
@@ -63,6 +63,16 @@ def _launcher_without_pod(seen: Observed) -> Trouble:
         trouble.Reason.LAUNCHER_POD_MISSING,
         f"Kubernetes has not made a pod of Job {names.launcher(seen.job)} yet: see kubectl "
         f"describe job {names.launcher(seen.job)} -n {metadata.namespace}",
+    )
+
+
+def _with_advice(found: Trouble) -> Trouble:
+    if found.reason != pods.UNREACHABLE:
+        return found
+    return Trouble(
+        found.reason,
+        f"{found.message}. It may still run, so no other launcher is started until the node is "
+        "back or the pod is deleted",
     )
 
 

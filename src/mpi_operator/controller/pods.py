@@ -22,6 +22,7 @@ _WAITING = {
     "CrashLoopBackOff": "CrashLoop",
 }
 GONE = "the pod is gone"  # of one about which nobody can be asked any more
+UNREACHABLE = "NodeUnreachable"
 SLOW_START, NOT_READY = "SlowStart", "NotReady"  # complaints that need more patience than others
 _STARTING = ("ContainerCreating", "PodInitializing")
 
@@ -104,7 +105,7 @@ def complaint(pod: Pod, probed: str = "") -> tuple[str, str] | None:
         if waiting and waiting.reason in _WAITING:
             return _WAITING[waiting.reason], _about_waiting(status)
     if sentence := silence(pod):
-        return "NodeUnreachable", sentence
+        return UNREACHABLE, sentence
     if sentence := eviction(pod):
         return "Evicted", sentence
     if is_being_started(pod):
@@ -152,10 +153,19 @@ def _is_cut_off(pod: Pod) -> bool:
     )
 
 
+def lives_on(pod: Pod) -> bool:
+    """Whether a pod is being deleted, and takes its time: all of it still runs."""
+    return is_terminating(pod) and _runs_as_a_whole(pod) and not _is_cut_off(pod)
+
+
 def _is_unready(pod: Pod) -> bool:
     """Whether all of a pod runs and its node does not call it ready."""
+    return is_running(pod) and _runs_as_a_whole(pod) and _condition(pod, "Ready") == "False"
+
+
+def _runs_as_a_whole(pod: Pod) -> bool:
     states = [status.state.running for status in pod.status.container_statuses]
-    return is_running(pod) and bool(states) and all(states) and _condition(pod, "Ready") == "False"
+    return pod.status.phase == "Running" and bool(states) and all(states)
 
 
 def how_it_ended(pod: Pod) -> str:

@@ -79,6 +79,19 @@ async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab:
     assert any("script-worker-1" in text for text in await lab.told("script", "WorkerLost"))
 
 
+async def test_a_worker_that_finishes_while_it_is_deleted_is_not_lost(lab: Lab) -> None:
+    # A shell that is the first process of a container does not care for signals.
+    unhurried = {"command": ["sh", "-c", "/usr/sbin/sshd -De; true"]}
+    command = {"command": [*OPEN_MPI.command()[:-1], *BRISK]}
+    await started(lab, pi("pi", OPEN_MPI, Wishes(launcher=command, worker=unhurried)))
+
+    await lab.client.delete(PODS, "pi-worker-1", lab.namespace)
+
+    await lab.succeeds("pi")
+    assert await lab.ranks("pi") == one_rank_each("pi")
+    assert not await lab.has_event("pi", "WorkerLost"), await lab.account("pi")
+
+
 def _tried_once(name: str, pod: Manifest | None = None) -> Manifest:
     """A job without an end whose launcher is not started again, should it end with an error."""
     made = job(ENDLESS, name, pod=pod)
@@ -255,13 +268,8 @@ async def _is_there(lab: Lab, pod: Manifest) -> bool:
 
 async def _is_the_only_launcher(lab: Lab, name: str, launcher: Manifest) -> bool:
     """Whether there is this pod of a launcher and no other, also none that is about to end."""
-    listing = await lab.client.list(PODS, lab.namespace, label_selector=_launchers_of(name))
-    uids = [each["metadata"]["uid"] for each in listing.items]
-    return uids == [launcher["metadata"]["uid"]]
-
-
-def _launchers_of(name: str) -> str:
-    return f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher"
+    launchers = await lab.all_pods(name, "launcher")
+    return [each["metadata"]["uid"] for each in launchers] == [launcher["metadata"]["uid"]]
 
 
 async def _succeeds_after_a_loss(lab: Lab, name: str, worker: Manifest) -> None:

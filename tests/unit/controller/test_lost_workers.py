@@ -145,6 +145,7 @@ def launched_by(*command, **changes):
 
 MPIRUN = launched_by("mpirun", "-n", "2", "/home/mpiuser/pi")
 CAN_DO_WITHOUT = msgspec.structs.replace(MPIRUN, metadata=running(annotations=SURVIVES).metadata)
+BRIEF = timedelta(seconds=3)
 EARLY = Count(1, "", NOW - timedelta(seconds=60))
 
 
@@ -154,6 +155,14 @@ EARLY = Count(1, "", NOW - timedelta(seconds=60))
         pytest.param(ended(FIRST, job=MPIRUN), id="a worker that is gone"),
         pytest.param(ended(counts={1: DURING}, job=MPIRUN), id="one that is replaced already"),
         pytest.param(ended(FIRST, job=launched_by("/opt/bin/mpiexec", "pi")), id="with its path"),
+        pytest.param(
+            ended((*FIRST, a_worker(JOB, 1, age=BRIEF)), counts={1: EARLY}, job=MPIRUN),
+            id="one that ended a while after it was deleted, and is replaced already",
+        ),
+        pytest.param(
+            ended(FIRST, hosts=(0,), counts={1: EARLY}, job=MPIRUN),
+            id="one that did, and is replaced later",
+        ),
     ],
 )
 def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
@@ -250,6 +259,24 @@ RESTARTED = [each | {"restartCount": 1} for each in terminated(0)]
 )
 def test_a_job_that_lost_nobody_just_succeeded(seen):
     last, events = judged(seen)
+    assert last.message == "MPIJob lab/pi successfully completed."
+    assert events == [("Normal", "MPIJobSucceeded")]
+
+
+LEAVING = a_worker(
+    JOB,
+    1,
+    deleted=timedelta(seconds=-20),
+    containerStatuses=[{"name": "mpi", "state": {"running": {"startedAt": timestamp(NOW - RAN)}}}],
+)
+
+
+@pytest.mark.parametrize("job", [MPIRUN, running(annotations=FAILS)], ids=["mpirun", "needs all"])
+def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(job):
+    seen = ended((*FIRST, LEAVING), hosts=(0,), counts={1: DURING}, job=job)
+    soon = make_plan(seen, PLAIN, NOW + timedelta(seconds=2))
+    assert soon.look_again == timedelta(seconds=3)
+    last, events = judged(seen, NOW + timedelta(seconds=5))
     assert last.message == "MPIJob lab/pi successfully completed."
     assert events == [("Normal", "MPIJobSucceeded")]
 

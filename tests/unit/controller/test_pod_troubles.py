@@ -255,6 +255,16 @@ def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
     assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
 
 
+def test_of_a_launcher_on_a_silent_node_it_is_said_that_there_is_no_other():
+    silent = [{"type": "Ready", "status": "False"}]
+    launcher = on_a_node(a_launcher_pod(JOB, "Running", conditions=silent))
+    [found] = pod_troubles(observed(JOB, launcher_pods=(launcher,)), NOW)
+    assert found.message == (
+        "pi-launcher-0: its node n1 has stopped reporting. It may still run, so no other launcher "
+        "is started until the node is back or the pod is deleted"
+    )
+
+
 # --- a launcher without a pod -----------------------------------------------------------------
 
 
