@@ -63,6 +63,12 @@ OPERATOR = (
         "create get list watch patch delete",
     ),
     Rule(
+        "What a launcher says about workers that do not answer: nobody else knows.",
+        "",
+        "pods/log",
+        "get",
+    ),
+    Rule(
         "Through these the hosts of a job find each other, and their list.",
         "",
         "services configmaps",

@@ -34,6 +34,7 @@ class Scripts:
         self.has_run_for(seconds=0)
         self.last_words.touch()
         self.hosts = directory / "hosts"
+        self.container_log = directory / "log"
         for name in (scripts.REMOTE_SHELL, scripts.WORKER, scripts.WORKER_READY):
             text = scripts.text(name)
             text = text.replace("/run/mpi-operator", str(self.run_directory))
@@ -41,6 +42,7 @@ class Scripts:
             text = text.replace("/etc/ssh", str(self.configuration))
             text = text.replace("/etc/hosts", str(self.hosts))
             text = text.replace("setsid /bin/sh", f"setsid {' '.join(self._shell)}")
+            text = text.replace("/proc/1/fd/2", str(self.container_log))
             text = text.replace("/proc/1/stat", str(self._first_process))
             (directory / name).write_text(text)
 

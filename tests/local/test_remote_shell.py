@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WENT_ON, WORKER
+from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WAITING, WENT_ON, WORKER
 from tests.local.scripts import SHELLS, Scripts, missing
 from tests.support.sshd import SSHD, Sshd
 from tests.support.waiting import block_until
@@ -108,8 +108,21 @@ def test_a_name_that_comes_late_is_waited_for(remote, scripts, sshd):
 def test_what_is_waited_for_is_said(remote):
     process = remote("true")
     line = process.stderr.readline()
-    assert line.startswith("mpi-operator: waiting for pi-worker-1, ")
+    assert line.startswith(f"{WAITING}pi-worker-1, ")
     assert "Connection refused" in line
+
+
+def test_intel_mpi_does_not_keep_it_to_itself(remote, scripts):
+    process = remote("true --upstream-host here ", env=GIVES_UP_SOON)
+    _, err = process.communicate(timeout=30)
+    assert err == ""
+    assert scripts.container_log.read_text().startswith(f"{GAVE_UP}pi-worker-1")
+
+
+def test_where_a_container_has_no_log_it_is_said_to_who_started_it(remote, scripts):
+    scripts.container_log.mkdir()
+    _, err = remote("true --upstream-host here ", env=GIVES_UP_SOON).communicate(timeout=30)
+    assert err.startswith(f"{GAVE_UP}pi-worker-1")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.controller.attention import Attention
 from mpi_operator.controller.execute import Executor
 from mpi_operator.controller.fair_slots import FairSlots
+from mpi_operator.controller.listen import Listener
 from mpi_operator.controller.memory import Memories
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.publish import Publisher
@@ -53,6 +54,7 @@ class Operator:
                 clock=clock,
             ),
             Publisher(client, shelves, memories, self.diary.as_recorder, series, clock),
+            Listener(client, memories, clock),
             memories,
             settings,
             Attention(1),

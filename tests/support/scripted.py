@@ -1,14 +1,14 @@
 """A client of a cluster in memory that notes what it is asked, and fails as a test tells it to."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import cast
 
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.errors import ApiError, Status, from_status
 from mpi_operator.kube.events import EventRecorder, ObjectReference, Severity
-from mpi_operator.kube.resources import Key, Manifest, Resource
+from mpi_operator.kube.resources import PODS, Key, Manifest, Resource
 from tests.support.cluster import Cluster
 
 
@@ -40,6 +40,7 @@ class ScriptedClient:
         # Called before and after a request is done; whatever they raise is the answer.
         self.answer: Callable[[Request], None] = _nothing
         self.landed: Callable[[Request], None] = _nothing
+        self.printed = ""  # lately, by any pod
         self._cluster = cluster
 
     @property
@@ -105,6 +106,13 @@ class ScriptedClient:
         by_force = grace_period_seconds == 0
         self._cluster.delete(resource, Key(namespace, name), uid=uid, by_force=by_force)
         self.landed(request)
+
+    async def log(
+        self, name: str, namespace: str, *, container: str, **part: int
+    ) -> AsyncGenerator[bytes, None]:
+        await self._ask(f"log {container} of", PODS, name)
+        for line in self.printed.splitlines()[-part["tail_lines"] :]:
+            yield line.encode()
 
     async def _ask(self, verb: str, resource: Resource, name: str) -> Request:
         request = Request(verb, resource, name)

@@ -22,6 +22,7 @@ from .caches import Caches, job_key
 from .execute import Executor
 from .fair_slots import FairSlots
 from .kinds import Pod, StoredJob
+from .listen import Listener
 from .memory import Memories
 from .observe import Observer
 from .publish import Publisher
@@ -75,6 +76,7 @@ class Controller:
                 make_keys=make_keys,
             ),
             Publisher(writer, self._caches, self._memories, self._events, series),
+            Listener(reader, self._memories),
             self._memories,
             settings,
             Attention(concurrency),

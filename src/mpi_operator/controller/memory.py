@@ -11,7 +11,7 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.resources import Key, Resource
 
 from .actions import Delete
-from .observed import HostChange
+from .observed import Heard, HostChange
 from .trouble import Trouble
 
 
@@ -26,6 +26,7 @@ class Memory:
     has_launcher_pod: bool = False  # at the last look
     launcher_pod_lost: datetime | None = None  # when we saw that it has none any more
     launcher_done_since: datetime | None = None  # when we saw that one has done its work
+    heard: Heard | None = None  # of its launcher
     launcher_restarts: int | None = None  # in its pod, at the last look
     hosts: frozenset[int] = frozenset()  # that ran when host_change was noted
     host_change: HostChange | None = None

@@ -21,8 +21,9 @@ from . import pods
 from .caches import Cached, Caches
 from .clock import Clock, utc_now
 from .kinds import LauncherJob, Pod, StoredJob, is_controlled_by
+from .launcher_waits import first_heard
 from .memory import Memories, Memory
-from .observed import HostChange, Observed, Taken
+from .observed import Heard, HostChange, Observed, Taken
 
 T = TypeVar("T", bound=Object)
 
@@ -87,6 +88,7 @@ class Observer:
         return replace(
             seen,
             host_change=_noted_change(memory, seen, now),
+            heard=_heard(memory, seen, now),
             launcher_done_since=_noted_success(memory, seen, now),
         )
 
@@ -151,6 +153,12 @@ def _noted_success(memory: Memory, seen: Observed, now: datetime) -> datetime | 
     since = memory.launcher_done_since or now
     memory.launcher_done_since = since if seen.successful_launcher else None
     return memory.launcher_done_since
+
+
+def _heard(memory: Memory, seen: Observed, now: datetime) -> Heard | None:
+    """What the launcher that runs has said."""
+    memory.heard = memory.heard or first_heard(seen, now)
+    return memory.heard
 
 
 def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange | None:

@@ -41,6 +41,24 @@ class HostChange:
 
 
 @dataclass(frozen=True)
+class Speaker:
+    """The container of a launcher that runs."""
+
+    pod: str
+    uid: str
+    container: str
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a launcher's pod printed in the last minute, when it was listened to."""
+
+    uid: str
+    at: datetime
+    words: str = ""
+
+
+@dataclass(frozen=True)
 class Observed:
     """A job and what there is of it."""
 
@@ -61,6 +79,7 @@ class Observed:
     last_words: str = ""  # of the launcher, in case its pod is gone
     last_exit: str = ""  # how it ended, in that case
     launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
+    heard: Heard | None = None
     launcher_done_since: datetime | None = None  # when a pod of it was first seen to be done
 
     @property

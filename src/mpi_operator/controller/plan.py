@@ -1,7 +1,7 @@
 """What to do about a job: from what is known to an ordered list of actions. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from mpi_operator.build.settings import Settings
@@ -13,8 +13,9 @@ from .clock import ahead
 from .hosts import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
 from .launcher_end import has_ended, has_succeeded
+from .launcher_waits import launcher_waits, speaker_to_hear, time_to_listen
 from .lost_workers import lost_workers, time_to_judge
-from .observed import Observed
+from .observed import Observed, Speaker
 from .pod_troubles import pod_troubles, time_to_tell
 from .trouble import Trouble
 
@@ -32,6 +33,7 @@ class Plan:
     stages: tuple[tuple[Action, ...], ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what keeps the job from going on
     look_again: timedelta | None = None
+    listen_to: Speaker | None = None  # before all of it: what it says is to be told as well
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -106,13 +108,14 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     blocked = bool(seen.taken)
     workers = [] if blocked else worker_set.creations(seen, replaced, settings, now)
     started = [] if blocked else launcher.starting_actions(seen, settings)
-    return _plan(
+    plan = _plan(
         [prepared, removed, workers, started],
         troubles=[
             *_taken_troubles(seen),
             *replaced.given_up.values(),
             *worker_set.lost_troubles(seen, now),
             *pod_troubles(seen, now),
+            *([waits] if (waits := launcher_waits(seen)) else []),
         ],
         look_again=_earliest(
             unsettled,
@@ -120,10 +123,12 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             worker_set.time_to_loss(seen, now),
             time_to_tell(seen, now),
             time_to_init_timeout(seen, now),
+            time_to_listen(seen, settings, now),
             foundations.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
     )
+    return replace(plan, listen_to=speaker_to_hear(seen, settings, now))
 
 
 def _taken_troubles(seen: Observed) -> list[Trouble]:

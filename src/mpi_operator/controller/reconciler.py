@@ -22,6 +22,7 @@ from .clock import Clock, utc_now
 from .execute import Executor, Outcome
 from .launcher_end import has_ended
 from .launcher_tries import launcher_news, restarts
+from .listen import Listener
 from .memory import Memories, Memory, Refusal
 from .news import News, warning
 from .observe import Observer
@@ -46,6 +47,7 @@ class Reconciler:
         observer: Observer,
         executor: Executor,
         publisher: Publisher,
+        listener: Listener,
         memories: Memories,
         settings: Settings,
         attention: Attention,
@@ -56,6 +58,7 @@ class Reconciler:
         self._observer = observer
         self._executor = executor
         self._publisher = publisher
+        self._listener = listener
         self._memories = memories
         self._settings = settings
         self._series = series
@@ -85,6 +88,9 @@ class Reconciler:
             return None
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
+        if plan.listen_to is not None:
+            await self._listener.listen(seen.job, plan.listen_to)
+            return timedelta(0)  # to make a plan that knows of it
         place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
         self._publisher.tell(seen.job, outcome.news)

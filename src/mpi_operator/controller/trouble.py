@@ -24,6 +24,7 @@ class Reason(StrEnum):
     WORKER_FAILED = "WorkerFailed"
     WORKER_EVICTED = "MPIJobEvicted"
     WORKER_LOST = "WorkerLost"
+    LAUNCHER_WAITS = "LauncherWaits"
     LAUNCHER_POD_MISSING = "LauncherPodMissing"
     INIT_TIMEOUT = "InitTimeout"
 

@@ -180,8 +180,12 @@ class Client(Protocol):
         timestamps: bool = False,
         tail_lines: int | None = None,
         since_seconds: int | None = None,
+        limit_bytes: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """The lines that a container of a pod printed, without their line ends."""
+        """The lines that a container of a pod printed, without their line ends.
+
+        A limit of bytes counts from the first of them: the last one may be cut, or missing.
+        """
         ...
 
 

@@ -273,6 +273,7 @@ class HttpClient:
         timestamps: bool = False,
         tail_lines: int | None = None,
         since_seconds: int | None = None,
+        limit_bytes: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
         request = requests.log(
             name,
@@ -283,6 +284,7 @@ class HttpClient:
             timestamps=timestamps,
             tail_lines=tail_lines,
             since_seconds=since_seconds,
+            limit_bytes=limit_bytes,
         )
         # A program that is followed may be silent for as long as it likes, from the start.
         patience = math.inf if follow else self._timeouts.read

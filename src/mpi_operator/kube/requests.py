@@ -180,6 +180,7 @@ def log(
     timestamps: bool,
     tail_lines: int | None,
     since_seconds: int | None,
+    limit_bytes: int | None,
 ) -> Request:
     query = _given(
         {
@@ -189,6 +190,7 @@ def log(
             "timestamps": "true" if timestamps else "",
             "tailLines": "" if tail_lines is None else str(tail_lines),
             "sinceSeconds": "" if since_seconds is None else str(since_seconds),
+            "limitBytes": "" if limit_bytes is None else str(limit_bytes),
         }
     )
     return Request("get", "pods/log", "GET", PODS.path(name, namespace, "log"), query)

@@ -10,6 +10,7 @@ for whoever runs it to keep.
 """
 
 import asyncio
+import math
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -223,6 +224,7 @@ class LocalCluster:
         timestamps: bool = False,
         tail_lines: int | None = None,
         since_seconds: int | None = None,
+        limit_bytes: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
         """The lines that a container of a pod printed, without their line ends."""
         place = self._place(PODS, name, namespace)
@@ -240,9 +242,13 @@ class LocalCluster:
             tail_lines=tail_lines,
             since_seconds=since_seconds,
         )
+        left = math.inf if limit_bytes is None else limit_bytes
         async with aclosing(lines):
             async for line in lines:
-                yield line
+                if left <= 0:
+                    return
+                yield line if len(line) <= left else line[: int(left)]
+                left -= len(line) + 1
 
     async def _write(
         self, place: Place, subresource: str, change: Callable[[Manifest], Manifest]

@@ -197,6 +197,7 @@ class RemoteCluster:
         timestamps: bool = False,
         tail_lines: int | None = None,
         since_seconds: int | None = None,
+        limit_bytes: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
         request = requests.Log(
             name=name,
@@ -207,6 +208,7 @@ class RemoteCluster:
             timestamps=timestamps,
             tail_lines=tail_lines,
             since_seconds=since_seconds,
+            limit_bytes=limit_bytes,
         )
         async with aclosing(self._items(request)) as items:
             async for item in items:

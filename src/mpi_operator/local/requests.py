@@ -108,6 +108,7 @@ class Log(Request, frozen=True):
     timestamps: bool = False
     tail_lines: int | None = None
     since_seconds: int | None = None
+    limit_bytes: int | None = None
 
 
 AnyRequest: TypeAlias = (

@@ -27,9 +27,11 @@ SSH_OPTIONS = (
 async def test_the_first_mpirun_waits_for_an_sshd_that_is_late(lab: Lab, cluster: Cluster) -> None:
     for mpi, flavour in FLAVOURS.items():
         await lab.submit(pi(mpi, flavour, Wishes(worker={"command": LATE})))
-    for mpi in FLAVOURS:
-        if mpi != "intel":  # which keeps the words of a remote shell to itself until that has ended
-            await lab.prints(mpi, f"waiting for {mpi}-worker-")
+    await lab.submit(pi("noname", wishes=Wishes(pod=NO_NAMES)))
+    await asyncio.gather(
+        *(_says_for_whom_it_waits(lab, mpi, "Connection refused") for mpi in FLAVOURS)
+    )
+    await _says_for_whom_it_waits(lab, "noname", "Could not resolve hostname")
     for mpi in FLAVOURS:
         for worker in await lab.pod_names(mpi, "worker"):
             cluster.kubectl("exec", "-n", lab.namespace, worker, "--", "touch", "/tmp/go")
@@ -76,6 +78,20 @@ async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: 
         assert f"{name}-worker-" in failed["message"], failed
         assert cause in failed["message"], failed
         await lab.eventually(name, partial(_is_told, lab, name, cause))
+
+
+async def _says_for_whom_it_waits(lab: Lab, name: str, cause: str) -> None:
+    """In its log, its status and by an event."""
+    await lab.prints(name, f"waiting for {name}-worker-")
+
+    def is_told(job: Manifest) -> bool:
+        said = [each["message"] for each in job["status"]["conditions"]]
+        return any(f"{name}-worker-" in each and cause in each for each in said)
+
+    await lab.comes_true(name, is_told, 60)
+    [told] = await lab.told(name, "LauncherWaits")
+    assert f"{name}-worker-" in told
+    assert cause in told
 
 
 def _is_asked_by_us(pod: Manifest) -> bool:

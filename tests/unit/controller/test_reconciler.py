@@ -14,6 +14,8 @@ from tests.support.worlds import message_of
 
 pytestmark = pytest.mark.looptime
 
+CAUSE = "Could not resolve hostname pi-worker-1.pi.lab.svc: Name or service not known"
+WAITS = f"mpi-operator: waiting for pi-worker-1, 35 s so far: {CAUSE}"
 QUOTA = refused(403, "exceeded quota: pods")
 
 
@@ -302,8 +304,35 @@ async def test_what_was_deleted_is_not_remembered_for_ever():
 
 
 async def test_a_job_that_runs_is_looked_at_when_something_happens():
-    operator = await Operator().run()
+    operator = await Operator(0, runLauncherAsWorker=True).run()
     assert await operator.look() == ([], None)
+
+
+async def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
+    operator = await Operator().run()
+    assert await operator.look() == ([], 30)
+    operator.world.pass_time(30)
+    operator.client.printed = f"one\n{WAITS}\nthree\n"
+    assert await operator.look() == (["log mpi of Pod pi-launcher-0"], 0)
+    await operator.settle()
+    assert operator.diary.events[-1] == "LauncherWaits"
+    assert message_of(operator.world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
+    assert await operator.look() == ([], 30)
+
+    operator.client.printed = ""
+    operator.world.pass_time(30)
+    await operator.settle()
+    assert message_of(operator.world, "Running").endswith("is running.")
+    assert await operator.look() == ([], 60)
+
+
+async def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day():
+    operator = await Operator().run()
+    operator.client.refuse("log", refused(403))
+    operator.world.pass_time(30)
+    assert await operator.look() == (["log mpi of Pod pi-launcher-0"], 0)
+    assert await operator.look() == ([], 30)
+    assert "LauncherWaits" not in operator.diary.events
 
 
 async def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():

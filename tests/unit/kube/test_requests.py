@@ -53,6 +53,7 @@ def log(**options):
         "timestamps": False,
         "tail_lines": None,
         "since_seconds": None,
+        "limit_bytes": None,
     }
     return requests.log("x", "team", **(defaults | options))
 
@@ -212,8 +213,8 @@ def test_deleting_many_says_which():
     [
         pytest.param({}, {}, id="all of it"),
         pytest.param(
-            {"tail_lines": 0, "since_seconds": 0},
-            {"tailLines": "0", "sinceSeconds": "0"},
+            {"tail_lines": 0, "since_seconds": 0, "limit_bytes": 0},
+            {"tailLines": "0", "sinceSeconds": "0", "limitBytes": "0"},
             id="0 is a number too",
         ),
         pytest.param(

@@ -18,6 +18,7 @@ KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker keeps that of its conta
 GAVE_UP = "mpi-operator: gave up on "
 LOST = "mpi-operator: lost "
 WENT_ON = "mpi-operator: went on with "  # after that
+WAITING = "mpi-operator: waiting for "  # how it says that, in the log
 
 
 @cache

@@ -15,7 +15,14 @@ gave_up=79           # the exit code
 
 [ -e /proc/$$/fd/0 ] || exec </dev/null # whoever started this may have closed it
 
-say() { printf 'mpi-operator: %s\n' "$*" >&2; }
+# To the log of the container where that can be: Intel MPI keeps to itself what this says, until it ends.
+say() {
+  case $command in
+    *' --upstream-host '*) printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>/proc/1/fd/2 && return ;;
+  esac
+  printf 'mpi-operator: %s\n' "$*" >&2
+}
+command=''
 
 # Whoever ends this process means its child, and in the end ssh.
 child='' signal=''

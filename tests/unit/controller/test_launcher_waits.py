@@ -1,0 +1,147 @@
+"""For which workers a launcher waits, and when it is asked."""
+
+from datetime import timedelta
+
+import pytest
+
+from mpi_operator.build.settings import Settings
+from mpi_operator.controller.launcher_waits import first_heard, launcher_waits, speaker_to_hear
+from mpi_operator.controller.observed import Heard
+from mpi_operator.controller.plan import make_plan
+from tests.support.cluster import timestamp
+from tests.support.mpijobs import template
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    a_job,
+    a_launcher_pod,
+    observed,
+    workers,
+)
+
+JOB = a_job(3)
+UID = "uid-of-launcher-0"
+ALONE = a_job(0, runLauncherAsWorker=True)
+NO_SSH = Settings(uses_ssh=False)
+
+
+def says(worker, cause="connect to host x port 22: Connection refused"):
+    return f"mpi-operator: waiting for {worker}, 35 s so far: {cause}"
+
+
+def running(seconds, **status):
+    began = timestamp(NOW - timedelta(seconds=seconds))
+    state = [{"name": "mpi", "state": {"running": {"startedAt": began}}}]
+    return a_launcher_pod(JOB, age=timedelta(minutes=30), containerStatuses=state, **status)
+
+
+def heard(*lines, ago=0, uid=UID):
+    return Heard(uid, NOW - timedelta(seconds=ago), "\n".join(lines))
+
+
+def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
+    pods = (running(seconds),) if seconds is not None else ()
+    return observed(job, workers(job, *phases), launcher_pods=pods, heard=words)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        pytest.param([], None, id="nothing"),
+        pytest.param(
+            [says("pi-worker-1")],
+            "pi-worker-1: connect to host x port 22: Connection refused",
+            id="one",
+        ),
+        pytest.param(
+            [says("pi-worker-1", "a"), says("pi-worker-0", "b"), says("pi-worker-1", "c")],
+            "2 workers, such as pi-worker-0: b",
+            id="several",
+        ),
+        pytest.param(
+            [says("pi-worker-2")], None, id="one that does not run: it has its own reason"
+        ),
+        pytest.param([says("pi-worker-7"), says("x"), says("")], None, id="nobody's"),
+        pytest.param(["mpi-operator: waiting for"], None, id="half a line"),
+        pytest.param(
+            ["loss 0.1 [1,0]<stderr>:" + says("pi-worker-1", "a: b")],
+            "pi-worker-1: a: b",
+            id="behind others",
+        ),
+    ],
+)
+def test_what_a_launcher_waits_for(lines, message):
+    found = launcher_waits(seen(60, heard(*lines), phases=("Running", "Running", "Pending")))
+    assert (found.message if found else None) == (
+        f"The launcher waits for {message}" if message else None
+    )
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(seen(60, heard(says("pi-worker-1"), uid="another")), id="another try"),
+        pytest.param(seen(None, heard(says("pi-worker-1"))), id="nobody any more"),
+    ],
+)
+def test_what_another_launcher_waited_for_does_not_matter(look):
+    assert launcher_waits(look) is None
+
+
+@pytest.mark.parametrize(
+    ("look", "wait"),
+    [
+        pytest.param(seen(10), 20, id="first after half a minute"),
+        pytest.param(seen(30), 0, id="which is now"),
+        pytest.param(seen(100, heard(ago=10)), 80, id="then in as long as it had run"),
+        pytest.param(seen(100, heard(says("pi-worker-1"), ago=10)), 20, id="sooner if it waits"),
+        pytest.param(seen(10, heard(ago=60)), 20, id="anew where its container is another one"),
+        pytest.param(seen(40, heard(uid="another")), 0, id="anew where its pod is"),
+        pytest.param(seen(None), None, id="never where none runs"),
+        pytest.param(seen(60, job=ALONE, phases=()), None, id="never where there is nobody"),
+    ],
+)
+def test_when_a_launcher_is_listened_to(look, wait):
+    plan = make_plan(look, PLAIN, NOW)
+    assert bool(plan.listen_to) == (wait == 0)
+    if wait:
+        assert plan.look_again == timedelta(seconds=wait)
+
+
+def test_the_container_that_is_listened_to():
+    speaker = speaker_to_hear(seen(60), PLAIN, NOW)
+    assert speaker is not None
+    assert (speaker.pod, speaker.uid, speaker.container) == ("pi-launcher-0", UID, "mpi")
+
+
+def own_shell():
+    pod = template()
+    pod["spec"]["containers"][0]["env"] = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "/my/rsh"}]
+    return {"template": pod}
+
+
+@pytest.mark.parametrize(
+    ("job", "settings"),
+    [
+        pytest.param(JOB, NO_SSH, id="without ssh"),
+        pytest.param(a_job(3, launcher=own_shell()), PLAIN, id="its own"),
+    ],
+)
+def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
+    assert speaker_to_hear(seen(60, job=job), settings, NOW) is None
+
+
+TOLD = {"type": "Running", "status": "True", "message": "… The launcher waits for pi-worker-1: no"}
+
+
+@pytest.mark.parametrize(
+    ("look", "ago"),
+    [
+        pytest.param(seen(600), 0, id="one that has run for long has been listened to"),
+        pytest.param(seen(10), 10, id="one that has begun has not"),
+        pytest.param(seen(600, job=a_job(3, status={"conditions": [TOLD]})), 600, id="that waits"),
+        pytest.param(seen(None), None, id="none"),
+    ],
+)
+def test_a_new_operator_does_not_listen_to_everybody(look, ago):
+    assert first_heard(look, NOW) == (heard(ago=ago) if ago is not None else None)
