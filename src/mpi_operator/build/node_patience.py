@@ -1,33 +1,27 @@
 """How long mpirun waits for a worker whose node is silent: as long as Kubernetes does.
 
 Until then the node may come back, and everything goes on. After that the worker is evicted anyway.
+But no longer than TCP itself: it gives up after 15 minutes.
 """
-
-from collections.abc import Iterable
 
 from mpi_operator.api import MPIJob
 from mpi_operator.kube.resources import Manifest
 
-FOR_EVER = 0
 # The control plane calls a node unreachable after 40 or 50 seconds; ssh must not be the first one.
 _GRACE = 60
-_LONGEST = 365 * 86_400
+_LONGEST = 900
 
 
 def node_patience(job: MPIJob) -> int | None:
     """Seconds; None where a job leaves it to the cluster, which has five minutes by default."""
     worker = job.spec.worker
-    if worker is None:
+    tolerations = (worker.template["spec"].get("tolerations") or ()) if worker else ()
+    # Of those that match a taint, Kubernetes takes the first.
+    found = next(filter(_tolerates_silence, tolerations), None)
+    if found is None:
         return None
-    tolerations = worker.template["spec"].get("tolerations") or ()
-    matching = [each for each in tolerations if _tolerates_silence(each)]
-    return _patience(each.get("tolerationSeconds") for each in matching) if matching else None
-
-
-def _patience(seconds: Iterable[int | None]) -> int:
-    """As Kubernetes counts: the shortest time that is given, and for ever where none is."""
-    given = [each for each in seconds if each is not None]
-    return min(max(min(given), 0) + _GRACE, _LONGEST) if given else FOR_EVER
+    seconds = found.get("tolerationSeconds")  # without it: for ever
+    return _LONGEST if seconds is None else min(max(seconds, 0) + _GRACE, _LONGEST)
 
 
 def _tolerates_silence(toleration: Manifest) -> bool:

@@ -67,6 +67,7 @@ class Delete:
     key: Key
     uid: str
     by_force: bool = False
+    news: tuple[News, ...] = ()
 
 
 Action: TypeAlias = Create | CreateKeys | AdoptLauncher | Patch | Resume | Delete
@@ -78,8 +79,10 @@ def patch(
     return Patch(resource, known.metadata.key, known.metadata.uid, change, news)
 
 
-def delete(resource: Resource, known: Object, *, by_force: bool = False) -> Delete:
-    return Delete(resource, known.metadata.key, known.metadata.uid, by_force)
+def delete(
+    resource: Resource, known: Object, *, by_force: bool = False, news: tuple[News, ...] = ()
+) -> Delete:
+    return Delete(resource, known.metadata.key, known.metadata.uid, by_force, news)
 
 
 def target(action: Action) -> tuple[Resource, Key]:

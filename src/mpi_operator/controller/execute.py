@@ -137,7 +137,7 @@ class Executor:
             case Resume():
                 await self._resume(action)
             case Delete():
-                await self._delete(action, self._memories.of(job))
+                await self._delete(action, self._memories.of(job), outcome)
 
     async def _create(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
         try:
@@ -229,7 +229,7 @@ class Executor:
         resumed = launcher_job.resumed(stored, action.job, self._settings)
         self._caches.wrote(JOBS, await self._client.replace(JOBS, resumed))
 
-    async def _delete(self, action: Delete, memory: Memory) -> None:
+    async def _delete(self, action: Delete, memory: Memory, outcome: Outcome) -> None:
         if action in memory.deleted:
             return  # the watch has not told of it yet
         # Not found: it is gone. A conflict: another one has its name by now.
@@ -242,6 +242,7 @@ class Executor:
                 grace_period_seconds=0 if action.by_force else None,
             )
         memory.deleted.add(action)
+        outcome.news.extend(action.news)
 
 
 class _Stage:

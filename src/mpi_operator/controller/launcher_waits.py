@@ -5,8 +5,7 @@ shell says so in the log, every half minute while it waits. So the log is listen
 launcher has run for half a minute, then less and less often, and often while it waits.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from mpi_operator.api import conditions, names
@@ -22,17 +21,13 @@ from .kinds import Pod
 from .observed import Heard, Observed, Speaker
 from .trouble import Trouble
 
-# The remote shell repeats itself within a minute, however slow the name servers are.
-FRESH = timedelta(minutes=1)
+# The remote shell repeats itself every half minute, and later where name servers are slow.
+FRESH = timedelta(minutes=2)
 _FIRST = timedelta(seconds=30)
 _WHILE_IT_WAITS = timedelta(seconds=30)
 _SENTENCE = "The launcher waits for "
-
-
-@dataclass(frozen=True)
-class _Wait:
-    index: int
-    cause: str
+_LONGEST_CAUSE = 200
+_WAITING = WAITING.encode()
 
 
 def speaker_to_hear(seen: Observed, settings: Settings, now: datetime) -> Speaker | None:
@@ -50,13 +45,22 @@ def time_to_listen(seen: Observed, settings: Settings, now: datetime) -> timedel
     return ahead(_next_time(seen, pod, now) - now) if pod is not None else None
 
 
+def waits_in(job: MPIJob, lines: Iterable[bytes]) -> Mapping[int, str]:
+    """The workers that are waited for, and why."""
+    waits = {}
+    for line in lines:
+        _, _, told = line.partition(_WAITING)
+        worker, _, rest = told.decode(errors="replace").partition(",")
+        index = names.worker_index(job, worker)
+        if index is not None:
+            waits[index] = rest.partition(": ")[2].strip()[:_LONGEST_CAUSE]
+    return waits
+
+
 def launcher_waits(seen: Observed) -> Trouble | None:
     """What the launcher says about workers that run. Of the others it is known why they do not."""
-    waits = {
-        wait.index: wait.cause
-        for wait in _waits(seen.job, _words(seen))
-        if wait.index in seen.running_hosts
-    }
+    heard = seen.heard.waits if seen.heard else {}
+    waits = {index: cause for index, cause in heard.items() if index in seen.running_hosts}
     if not waits:
         return None
     index = min(waits)
@@ -65,50 +69,42 @@ def launcher_waits(seen: Observed) -> Trouble | None:
     return Trouble(trouble.Reason.LAUNCHER_WAITS, f"{_SENTENCE}{whom}: {waits[index]}")
 
 
-def first_heard(seen: Observed, now: datetime) -> Heard | None:
-    """Nothing, from the first launcher that this process sees: it counts from there.
+def still_heard(heard: Heard | None, seen: Observed, now: datetime) -> Heard | None:
+    """What was heard of the launcher that runs; nothing, of the first one that we see.
 
-    One that has run for longer has been listened to by another process. If it waited then, the job
-    says so.
+    It counts from its beginning. But if it has run for long, another process has listened to it; if
+    it waited then, the job says so.
     """
     pod = _running(seen)
-    if pod is None:
-        return None
+    if pod is None or (heard is not None and heard.uid == pod.metadata.uid):
+        return heard if pod else None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     is_told = running is not None and _SENTENCE in running.message
     age = pods.running_time(pod, now)
-    return Heard(pod.metadata.uid, now - age if is_told or age < _FIRST else now)
-
-
-def _speaker(seen: Observed, settings: Settings) -> Pod | None:
-    job = seen.job
-    has_remote_shell = remote_shell.is_used(job, settings) and not chooses_remote_shell(job)
-    return _running(seen) if has_remote_shell and job.spec.worker_count else None
+    is_known = heard is None and age >= _FIRST and not is_told
+    return Heard(pod.metadata.uid, now if is_known else now - age)
 
 
 def _running(seen: Observed) -> Pod | None:
-    return max(filter(pods.is_running, seen.launcher_pods), key=pods.by_age, default=None)
+    """The launcher's pod that is at work."""
+    running = filter(pods.is_running, seen.launcher_pods)
+    return max(running, key=pods.by_age, default=None)
 
 
-def _words(seen: Observed) -> str:
-    pod, heard = _running(seen), seen.heard
-    return heard.words if pod and heard and heard.uid == pod.metadata.uid else ""
+def _speaker(seen: Observed, settings: Settings) -> Pod | None:
+    """The pod that would say it, and can be heard."""
+    job, pod = seen.job, _running(seen)
+    has_remote_shell = remote_shell.is_used(job, settings) and not chooses_remote_shell(job)
+    if pod is None or pods.silence(pod) or not job.spec.worker_count:
+        return None
+    return pod if has_remote_shell else None
 
 
 def _next_time(seen: Observed, pod: Pod, now: datetime) -> datetime:
     began = now - pods.running_time(pod, now)
     heard = seen.heard
-    if heard is None or heard.uid != pod.metadata.uid or heard.at < began:
+    if heard is None or heard.at <= began:
         return began + _FIRST
-    if any(_waits(seen.job, heard.words)):
+    if heard.waits:
         return heard.at + _WHILE_IT_WAITS
     return heard.at + max(heard.at - began, _FIRST)
-
-
-def _waits(job: MPIJob, words: str) -> Iterator[_Wait]:
-    for line in words.splitlines():
-        _, _, told = line.partition(WAITING)
-        worker, _, rest = told.partition(",")
-        index = names.worker_index(job, worker)
-        if index is not None:
-            yield _Wait(index, rest.partition(": ")[2].strip())

@@ -1,20 +1,20 @@
 """Reads what launchers have printed lately. It is a help, and nothing depends on it."""
 
-from contextlib import aclosing, suppress
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
 
 from mpi_operator.api.types import MPIJob
-from mpi_operator.build.scripts import WAITING
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 
 from .clock import Clock, utc_now
-from .launcher_waits import FRESH
+from .launcher_waits import FRESH, waits_in
 from .memory import Memories
-from .news import shortened
 from .observed import Heard, Speaker
 
-_MOST_LINES, _MOST_BYTES = 20, 64 * 1024  # people print what they like
-_WAITING = WAITING.encode()
+_MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # people print what they like
+_LONGEST = 3.0  # seconds: of a node that does not answer nothing is heard
 
 
 class Listener:
@@ -26,21 +26,26 @@ class Listener:
         self._clock = clock
 
     async def listen(self, job: MPIJob, speaker: Speaker) -> None:
-        """Read the log. What cannot be read, or is not there, is nothing."""
-        words: list[str] = []
-        with suppress(errors.KubeError):
-            log = self._client.log(
-                speaker.pod,
-                job.metadata.namespace,
-                container=speaker.container,
-                tail_lines=_MOST_LINES,
-                since_seconds=int(FRESH.total_seconds()),
-                limit_bytes=_MOST_BYTES,
-            )
-            async with aclosing(log):
-                words += [_words(line) async for line in log if _WAITING in line]
-        self._memories.of(job).heard = Heard(speaker.uid, self._clock(), "\n".join(words))
+        """Read the log. If that cannot be, what was heard before still counts."""
+        memory = self._memories.of(job)
+        known = memory.heard
+        if known is None or known.uid != speaker.uid:
+            known = Heard(speaker.uid, self._clock())
+        try:
+            async with asyncio.timeout(_LONGEST):
+                known = replace(known, waits=waits_in(job, await self._words(job, speaker)))
+        except (errors.KubeError, TimeoutError):
+            pass
+        memory.heard = replace(known, at=self._clock())
 
-
-def _words(line: bytes) -> str:
-    return shortened(line.decode(errors="replace"))
+    async def _words(self, job: MPIJob, speaker: Speaker) -> list[bytes]:
+        log = self._client.log(
+            speaker.pod,
+            job.metadata.namespace,
+            container=speaker.container,
+            tail_lines=_MOST_LINES,
+            since_seconds=int(FRESH.total_seconds()),
+            limit_bytes=_MOST_BYTES,
+        )
+        async with aclosing(log):
+            return [line async for line in log]

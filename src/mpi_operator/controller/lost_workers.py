@@ -18,12 +18,12 @@ from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
 from . import pods, trouble
 from .clock import ahead
-from .kinds import Pod, moment
+from .kinds import moment
 from .launcher_end import success_time
 from .launcher_program import gives_up_with_a_worker
 from .observed import Observed
 from .remote_words import LostContact, lost_contacts
-from .replacement import stored_counts
+from .replacement import Count, stored_counts
 from .trouble import Trouble
 
 # A node tells of a container that ended within a second, and a little more where it is busy. The
@@ -82,10 +82,10 @@ def _time_for_news(seen: Observed, now: datetime) -> timedelta | None:
 
 def _time_for_those_who_leave(seen: Observed, now: datetime) -> timedelta | None:
     """Until it is sure that workers which are being deleted have outlived the launcher."""
-    ended = success_time(seen)
+    ended = seen.launcher_done_since or success_time(seen)
     if ended is None or not _may_have_lost_a_worker(seen.job):
         return None
-    is_anybody_leaving = any(map(pods.lives_on, seen.workers.values()))
+    is_anybody_leaving = any(_has_outlived(seen, index) for index in seen.workers)
     return ahead(ended + _TIME_TO_LEAVE - now) if is_anybody_leaving else None
 
 
@@ -145,31 +145,46 @@ def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
     return {
         names.worker(seen.job, index): count.how or pods.GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
-        if count.at >= time and not _lives_on(seen.workers.get(index))
+        if count.at >= time and not (_has_outlived(seen, index) and _is_about(count, seen, index))
     }
+
+
+def _is_about(count: Count, seen: Observed, index: int) -> bool:
+    """Whether the pod that was counted is still there."""
+    return seen.workers[index].metadata.uid == count.uid
 
 
 def _missing(seen: Observed) -> Mapping[str, str]:
     """The workers with which something is wrong now."""
-    known = {*seen.listed_hosts, *stored_counts(seen.config_map)}
     return {
         names.worker(seen.job, index): how
         for index in range(seen.job.spec.worker_count)
-        if (how := _state(seen.workers.get(index), has_been=index in known))
+        if not _has_outlived(seen, index) and (how := _state(seen, index))
     }
 
 
-def _state(pod: Pod | None, *, has_been: bool) -> str:
+def _state(seen: Observed, index: int) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
-    if _lives_on(pod) or (pod is None and not has_been):
+    pod = seen.workers.get(index)
+    if pod is None and not _has_been(seen, index):
         return ""
     if pod is None or pods.has_failed_or_is_about_to(pod) or pods.is_terminating(pod):
         return pods.how_it_left(pod)
     return pods.silence(pod)
 
 
-def _lives_on(pod: Pod | None) -> bool:
-    return pod is not None and pods.lives_on(pod)
+def _has_been(seen: Observed, index: int) -> bool:
+    """Whether a worker ran while the launcher did."""
+    count, began = stored_counts(seen.config_map).get(index), _began(seen)
+    is_counted = count is not None and began is not None and count.at >= began
+    return is_counted or index in seen.listed_hosts
+
+
+def _has_outlived(seen: Observed, index: int) -> bool:
+    """Whether a worker that is being deleted runs, and the launcher does not say it lost it."""
+    pod, name = seen.workers.get(index), names.worker(seen.job, index)
+    is_lost = any(contact.worker == name for contact in _contacts(seen))
+    return pod is not None and pods.lives_on(pod) and not is_lost
 
 
 def _began(seen: Observed) -> datetime | None:

@@ -21,7 +21,7 @@ from . import pods
 from .caches import Cached, Caches
 from .clock import Clock, utc_now
 from .kinds import LauncherJob, Pod, StoredJob, is_controlled_by
-from .launcher_waits import first_heard
+from .launcher_waits import still_heard
 from .memory import Memories, Memory
 from .observed import Heard, HostChange, Observed, Taken
 
@@ -157,7 +157,7 @@ def _noted_success(memory: Memory, seen: Observed, now: datetime) -> datetime | 
 
 def _heard(memory: Memory, seen: Observed, now: datetime) -> Heard | None:
     """What the launcher that runs has said."""
-    memory.heard = memory.heard or first_heard(seen, now)
+    memory.heard = still_heard(memory.heard, seen, now)
     return memory.heard
 
 

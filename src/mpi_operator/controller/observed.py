@@ -51,11 +51,11 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Heard:
-    """What a launcher's pod printed in the last minute, when it was listened to."""
+    """For which workers a launcher's pod waited, and why, when it was listened to."""
 
     uid: str
     at: datetime
-    words: str = ""
+    waits: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

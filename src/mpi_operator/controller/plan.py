@@ -33,7 +33,8 @@ class Plan:
     stages: tuple[tuple[Action, ...], ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what keeps the job from going on
     look_again: timedelta | None = None
-    listen_to: Speaker | None = None  # before all of it: what it says is to be told as well
+    listen_to: Speaker | None = None  # when all that has been done
+    listen_again: timedelta | None = None
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -123,12 +124,15 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             worker_set.time_to_loss(seen, now),
             time_to_tell(seen, now),
             time_to_init_timeout(seen, now),
-            time_to_listen(seen, settings, now),
             foundations.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
     )
-    return replace(plan, listen_to=speaker_to_hear(seen, settings, now))
+    return replace(
+        plan,
+        listen_to=speaker_to_hear(seen, settings, now),
+        listen_again=time_to_listen(seen, settings, now),
+    )
 
 
 def _taken_troubles(seen: Observed) -> list[Trouble]:

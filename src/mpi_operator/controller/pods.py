@@ -154,8 +154,12 @@ def _is_cut_off(pod: Pod) -> bool:
 
 
 def lives_on(pod: Pod) -> bool:
-    """Whether a pod is being deleted, and takes its time: all of it still runs."""
-    return is_terminating(pod) and _runs_as_a_whole(pod) and not _is_cut_off(pod)
+    """Whether a pod is being deleted, and takes its time: it still runs.
+
+    Known of pods with one container only. A node says nothing of the others before all have ended.
+    """
+    is_alone = len(_containers(pod)) == 1
+    return is_terminating(pod) and is_alone and _runs_as_a_whole(pod) and not _is_cut_off(pod)
 
 
 def _is_unready(pod: Pod) -> bool:

@@ -26,7 +26,7 @@ from .listen import Listener
 from .memory import Memories, Memory, Refusal
 from .news import News, warning
 from .observe import Observer
-from .observed import Observed
+from .observed import Observed, Speaker
 from .plan import Plan, make_plan
 from .publish import Publisher
 from .status import status_of, time_to_reword
@@ -88,9 +88,8 @@ class Reconciler:
             return None
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
-        if plan.listen_to is not None:
-            await self._listener.listen(seen.job, plan.listen_to)
-            return timedelta(0)  # to make a plan that knows of it
+        if plan.listen_to is not None and not plan.stages:
+            return await self._listen(seen, plan.listen_to)
         place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
         self._publisher.tell(seen.job, outcome.news)
@@ -113,9 +112,16 @@ class Reconciler:
         self._count(seen, status)
         if outcome.error is not None:
             raise outcome.error
+        if plan.listen_to is not None:
+            return await self._listen(seen, plan.listen_to)
         if deferred is None:
             deferred = time_to_reword(seen, status, troubles, now)
         return self._look_again(seen, plan, outcome, status, deferred)
+
+    async def _listen(self, seen: Observed, speaker: Speaker) -> timedelta:
+        """Hear what a launcher has to say. Then it is looked at again, to tell of that."""
+        await self._listener.listen(seen.job, speaker)
+        return timedelta(0)
 
     async def _execute(self, seen: Observed, plan: Plan, now: datetime) -> Outcome:
         """Do what the plan says, but do not ask again for what was just refused."""
@@ -164,7 +170,7 @@ class Reconciler:
         memory = self._memories.of(seen.job)
         memory.stale_looks = 0
         until = memory.refusal.until - self._clock() if memory.refusal else None
-        waits = [plan.look_again, deferred, until]
+        waits = [plan.look_again, plan.listen_again, deferred, until]
         wait = min((wait for wait in waits if wait is not None), default=None)
         return max(wait, timedelta(0)) if wait is not None else None
 

@@ -39,7 +39,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     """How often a worker was replaced, and the last time."""
 
     times: int
-    uid: str  # of the pod that was replaced last; "" where it had vanished
+    uid: str  # of the pod that was lost last; "" where it had vanished
     at: Time
     how: str = ""  # that one ended, in few words: an annotation has to hold those of all workers
 
@@ -90,7 +90,7 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     }
     lost = dict(_lost(seen))
     counted = {
-        index: _counted(known.get(index), pod, limit, now)
+        index: _counted(known.get(index), pod, _uid(seen.workers.get(index)), limit, now)
         for index, pod in lost.items()
         if not _is_counted(known.get(index), pod)
     }
@@ -129,17 +129,23 @@ def _is_counted(count: Count | None, pod: Pod | None) -> bool:
     return pod is not None and count is not None and count.uid == pod.metadata.uid
 
 
-def _counted(count: Count | None, pod: Pod | None, limit: int, now: datetime) -> Count | None:
+def _uid(pod: Pod | None) -> str:
+    return pod.metadata.uid if pod is not None else ""
+
+
+def _counted(
+    count: Count | None, failed: Pod | None, uid: str, limit: int, now: datetime
+) -> Count | None:
     """The next count of a lost worker; None for a failed pod that is kept, for all tries are used.
 
     A vanished one is counted past the limit: when its host has left the list, the count is all that
     tells it from one that was never made.
     """
     times = count.times if count is not None and _is_recent(count, now) else 0
-    if pod is not None:
-        how = pods.briefly(pod)
-        return Count(times + 1, pod.metadata.uid, now, how) if times < limit else None
-    return Count(times + 1, "", now)
+    if failed is not None:
+        how = pods.briefly(failed)
+        return Count(times + 1, uid, now, how) if times < limit else None
+    return Count(times + 1, uid, now)
 
 
 def _is_recent(count: Count, now: datetime) -> bool:

@@ -11,6 +11,7 @@ from mpi_operator.kube.resources import PODS
 from . import pods, trouble
 from .actions import Action, Create, delete
 from .kinds import Pod
+from .news import warning
 from .observed import Observed
 from .replacement import Replacements
 from .trouble import Trouble
@@ -32,7 +33,8 @@ def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator
         yield delete(PODS, pod)
     if _may_force(seen):
         for pod in lost(seen, now):
-            yield delete(PODS, pod, by_force=True)
+            forced = warning(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
+            yield delete(PODS, pod, by_force=True, news=(forced,))
 
 
 def creations(
@@ -57,14 +59,9 @@ def lost(seen: Observed, now: datetime) -> list[Pod]:
 
 def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
-    consequence = _FORCE if _may_force(seen) else _ADVICE
-    for pod in lost(seen, now):
-        yield Trouble(
-            trouble.Reason.WORKER_LOST,
-            f"{pod.metadata.name} should be gone since {pod.metadata.deletion_timestamp}, but node "
-            f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost. "
-            f"{consequence}",
-        )
+    if not _may_force(seen):
+        for pod in lost(seen, now):
+            yield Trouble(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
 
 
 def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
@@ -76,3 +73,10 @@ def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
 
 def _may_force(seen: Observed) -> bool:
     return annotations.is_on(seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS)
+
+
+def _about_loss(pod: Pod) -> str:
+    return (
+        f"{pod.metadata.name} should be gone since {pod.metadata.deletion_timestamp}, but node "
+        f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost"
+    )

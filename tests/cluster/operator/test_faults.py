@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+from functools import partial
 
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import (
@@ -156,7 +157,8 @@ async def test_a_node_that_is_cut_off_is_told_and_its_worker_replaced_only_where
     await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in lost))
     # Kubernetes has evicted them, and this is when they are replaced where asked.
     for name, worker in lost.items():
-        assert worker["metadata"]["name"] in (await lab.told(name, "WorkerLost", 90))[0]
+        await lab.eventually(name, partial(lab.has_event, name, "WorkerLost"), 90)
+        assert worker["metadata"]["name"] in (await lab.told(name, "WorkerLost"))[0]
     for name in ("plain", "script"):
         assert await _is_there(lab, lost[name]), await lab.account(name)
     # A link that is cut says nothing: whoever started something there has to notice it by itself.

@@ -106,11 +106,18 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
         pytest.param([], None, id="which is the cluster's"),
         pytest.param([UNREACHABLE | {"tolerationSeconds": 30}], "90", id="given"),
         pytest.param([UNREACHABLE | {"tolerationSeconds": -1}], "60", id="none"),
-        pytest.param([UNREACHABLE | {"tolerationSeconds": 2**62}], "31536000", id="long"),
-        pytest.param([UNREACHABLE | {"effect": "NoExecute"}], "0", id="without end"),
-        pytest.param([{"operator": "Exists"}], "0", id="without end, for any taint"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": 2**62}], "900", id="longer than TCP's"),
+        pytest.param([UNREACHABLE | {"effect": "NoExecute"}], "900", id="without end"),
+        pytest.param([{"operator": "Exists"}], "900", id="without end, for any taint"),
         pytest.param(
-            [{"operator": "Exists"}, UNREACHABLE | {"tolerationSeconds": 0}], "60", id="shortest"
+            [UNREACHABLE | {"tolerationSeconds": 90}, {"operator": "Exists"}],
+            "150",
+            id="the first that is given",
+        ),
+        pytest.param(
+            [{"operator": "Exists"}, UNREACHABLE | {"tolerationSeconds": 0}],
+            "900",
+            id="the first, and no other",
         ),
         pytest.param(
             [{"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 1}], None, id="of others"

@@ -5,7 +5,13 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.build.settings import Settings
-from mpi_operator.controller.launcher_waits import first_heard, launcher_waits, speaker_to_hear
+from mpi_operator.controller.launcher_waits import (
+    launcher_waits,
+    speaker_to_hear,
+    still_heard,
+    time_to_listen,
+    waits_in,
+)
 from mpi_operator.controller.observed import Heard
 from mpi_operator.controller.plan import make_plan
 from tests.support.cluster import timestamp
@@ -36,7 +42,8 @@ def running(seconds, **status):
 
 
 def heard(*lines, ago=0, uid=UID):
-    return Heard(uid, NOW - timedelta(seconds=ago), "\n".join(lines))
+    waits = waits_in(JOB, [line.encode() for line in lines])
+    return Heard(uid, NOW - timedelta(seconds=ago), waits)
 
 
 def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
@@ -77,35 +84,60 @@ def test_what_a_launcher_waits_for(lines, message):
     )
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        pytest.param(seen(60, heard(says("pi-worker-1"), uid="another")), id="another try"),
-        pytest.param(seen(None, heard(says("pi-worker-1"))), id="nobody any more"),
-    ],
-)
-def test_what_another_launcher_waited_for_does_not_matter(look):
-    assert launcher_waits(look) is None
+def test_causes_are_as_long_as_a_status_can_bear():
+    [(_, cause)] = waits_in(JOB, [says("pi-worker-1", "x" * 10_000).encode()]).items()
+    assert len(cause) == 200
+
+
+def test_whatever_is_printed_can_be_read():
+    assert waits_in(JOB, [b"\xff\x00", says("pi-worker-1").encode() + b"\xff"])
 
 
 @pytest.mark.parametrize(
     ("look", "wait"),
     [
         pytest.param(seen(10), 20, id="first after half a minute"),
-        pytest.param(seen(30), 0, id="which is now"),
         pytest.param(seen(100, heard(ago=10)), 80, id="then in as long as it had run"),
         pytest.param(seen(100, heard(says("pi-worker-1"), ago=10)), 20, id="sooner if it waits"),
         pytest.param(seen(10, heard(ago=60)), 20, id="anew where its container is another one"),
-        pytest.param(seen(40, heard(uid="another")), 0, id="anew where its pod is"),
-        pytest.param(seen(None), None, id="never where none runs"),
-        pytest.param(seen(60, job=ALONE, phases=()), None, id="never where there is nobody"),
     ],
 )
 def test_when_a_launcher_is_listened_to(look, wait):
     plan = make_plan(look, PLAIN, NOW)
-    assert bool(plan.listen_to) == (wait == 0)
-    if wait:
-        assert plan.look_again == timedelta(seconds=wait)
+    assert plan.listen_to is None
+    assert plan.listen_again == timedelta(seconds=wait)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(seen(30), id="after half a minute"),
+        pytest.param(seen(600, heard(ago=300)), id="after twice as long"),
+        pytest.param(seen(60, heard(says("pi-worker-1"), ago=30)), id="while it waits"),
+    ],
+)
+def test_a_launcher_is_listened_to_now(look):
+    assert make_plan(look, PLAIN, NOW).listen_to
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(seen(None), id="none runs"),
+        pytest.param(seen(60, job=ALONE, phases=()), id="there is nobody to wait for"),
+        pytest.param(
+            observed(
+                JOB,
+                workers(JOB, *("Running",) * 3),
+                launcher_pods=(running(60, conditions=[{"type": "Ready", "status": "False"}]),),
+            ),
+            id="its node is silent",
+        ),
+    ],
+)
+def test_who_is_never_listened_to(look):
+    assert speaker_to_hear(look, PLAIN, NOW) is None
+    assert time_to_listen(look, PLAIN, NOW) is None
 
 
 def test_the_container_that_is_listened_to():
@@ -134,14 +166,29 @@ def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
 TOLD = {"type": "Running", "status": "True", "message": "… The launcher waits for pi-worker-1: no"}
 
 
+WAITED = heard(says("pi-worker-1"), ago=5)
+
+
 @pytest.mark.parametrize(
-    ("look", "ago"),
+    ("before", "look", "after"),
     [
-        pytest.param(seen(600), 0, id="one that has run for long has been listened to"),
-        pytest.param(seen(10), 10, id="one that has begun has not"),
-        pytest.param(seen(600, job=a_job(3, status={"conditions": [TOLD]})), 600, id="that waits"),
-        pytest.param(seen(None), None, id="none"),
+        pytest.param(None, seen(600), heard(), id="one that has run for long has been heard"),
+        pytest.param(None, seen(10), heard(ago=10), id="one that has begun has not"),
+        pytest.param(
+            None,
+            seen(600, job=a_job(3, status={"conditions": [TOLD]})),
+            heard(ago=600),
+            id="nor has one that waits",
+        ),
+        pytest.param(WAITED, seen(600), WAITED, id="what was heard is kept"),
+        pytest.param(
+            heard(says("pi-worker-1"), uid="another"),
+            seen(40),
+            heard(ago=40),
+            id="of this one only",
+        ),
+        pytest.param(WAITED, seen(None), None, id="and only while it runs"),
     ],
 )
-def test_a_new_operator_does_not_listen_to_everybody(look, ago):
-    assert first_heard(look, NOW) == (heard(ago=ago) if ago is not None else None)
+def test_what_a_process_has_heard(before, look, after):
+    assert still_heard(before, look, NOW) == after

@@ -263,22 +263,69 @@ def test_a_job_that_lost_nobody_just_succeeded(seen):
     assert events == [("Normal", "MPIJobSucceeded")]
 
 
-LEAVING = a_worker(
-    JOB,
-    1,
-    deleted=timedelta(seconds=-20),
-    containerStatuses=[{"name": "mpi", "state": {"running": {"startedAt": timestamp(NOW - RAN)}}}],
-)
+RUNS = {"name": "mpi", "state": {"running": {"startedAt": timestamp(NOW - RAN)}}}
+
+
+def leaving(*containers, age=RAN, **status):
+    """A worker that is being deleted, and has 20 s left."""
+    return a_worker(
+        JOB,
+        1,
+        age=age,
+        deleted=timedelta(seconds=-20),
+        containerStatuses=list(containers or (RUNS,)),
+        **status,
+    )
+
+
+DELETED = Count(1, "uid-of-pi-worker-1", NOW - timedelta(seconds=5))
+AFTER = NOW + timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("job", [MPIRUN, running(annotations=FAILS)], ids=["mpirun", "needs all"])
 def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(job):
-    seen = ended((*FIRST, LEAVING), hosts=(0,), counts={1: DURING}, job=job)
+    seen = ended((*FIRST, leaving()), hosts=(0,), counts={1: DELETED}, job=job)
     soon = make_plan(seen, PLAIN, NOW + timedelta(seconds=2))
     assert soon.look_again == timedelta(seconds=3)
-    last, events = judged(seen, NOW + timedelta(seconds=5))
+    last, events = judged(seen, AFTER)
     assert last.message == "MPIJob lab/pi successfully completed."
     assert events == [("Normal", "MPIJobSucceeded")]
+
+
+SILENT = [{"type": "Ready", "status": "False"}]
+OTHER = RUNS | {"name": "proxy"}
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(
+            ended((*FIRST, leaving()), counts={1: DURING}, job=MPIRUN), id="after another one"
+        ),
+        pytest.param(
+            ended((*FIRST, leaving(RUNS, OTHER)), job=MPIRUN), id="whose others still end"
+        ),
+        pytest.param(ended((*FIRST, leaving(conditions=SILENT)), job=MPIRUN), id="not heard of"),
+        pytest.param(ended((*FIRST, leaving()), LOST, job=MPIRUN), id="that the launcher lost"),
+        pytest.param(ended((*FIRST, leaving(*terminated(143))), job=MPIRUN), id="that has ended"),
+    ],
+)
+def test_a_worker_that_is_being_deleted_may_be_lost_all_the_same(seen):
+    last, _ = judged(seen, AFTER)
+    assert (last.type, last.reason) == ("Failed", "WorkerLost")
+
+
+def test_the_clock_of_a_node_does_not_count():
+    begun = timedelta(seconds=3)
+    seen = dataclasses.replace(
+        ended((*FIRST, leaving()), counts={1: DELETED}, job=MPIRUN), launcher_done_since=NOW + begun
+    )
+    assert make_plan(seen, PLAIN, AFTER).look_again == begun
+
+
+def test_a_worker_that_was_lost_before_the_launcher_began_does_not_matter():
+    last, _ = judged(ended(FIRST, hosts=(0,), counts={1: BEFORE}, job=MPIRUN))
+    assert last.message == "MPIJob lab/pi successfully completed."
 
 
 def test_there_is_time_to_hear_of_a_worker_that_was_lost():

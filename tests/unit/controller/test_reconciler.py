@@ -1,5 +1,7 @@
 """One look at a job, with everything that decides and writes, on a cluster in memory."""
 
+import asyncio
+
 import pytest
 
 from mpi_operator.api.annotations import LOST_WORKERS
@@ -308,31 +310,83 @@ async def test_a_job_that_runs_is_looked_at_when_something_happens():
     assert await operator.look() == ([], None)
 
 
-async def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
-    operator = await Operator().run()
-    assert await operator.look() == ([], 30)
-    operator.world.pass_time(30)
-    operator.client.printed = f"one\n{WAITS}\nthree\n"
-    assert await operator.look() == (["log mpi of Pod pi-launcher-0"], 0)
-    await operator.settle()
-    assert operator.diary.events[-1] == "LauncherWaits"
-    assert message_of(operator.world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
-    assert await operator.look() == ([], 30)
+LISTENS = ["log mpi of Pod pi-launcher-0"]
 
-    operator.client.printed = ""
+
+async def waiting():
+    """A job whose launcher waits for a worker, which is told."""
+    operator = await Operator().run()
+    operator.world.pass_time(30)
+    operator.client.printed = b"one\n" + WAITS.encode() + b"\n\xff\n"
+    assert await operator.look() == (LISTENS, 0)
+    await operator.settle()
+    assert message_of(operator.world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
+    return operator
+
+
+async def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
+    operator = await waiting()
+    assert operator.diary.events[-1] == "LauncherWaits"
+    assert await operator.look() == ([], 30)
+    assert operator.client.parts == [
+        {"tail_lines": 2000, "since_seconds": 120, "limit_bytes": 256 * 1024}
+    ]
+
+
+async def test_what_a_launcher_does_not_wait_for_any_more_is_not_told():
+    operator = await waiting()
+    operator.client.printed = b""
     operator.world.pass_time(30)
     await operator.settle()
     assert message_of(operator.world, "Running").endswith("is running.")
     assert await operator.look() == ([], 60)
 
 
-async def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day():
-    operator = await Operator().run()
-    operator.client.refuse("log", refused(403))
+async def test_a_log_that_cannot_be_read_for_once_changes_nothing():
+    operator = await waiting()
+    operator.client.refuse("log", refused(503))
     operator.world.pass_time(30)
-    assert await operator.look() == (["log mpi of Pod pi-launcher-0"], 0)
+    assert await operator.look() == (LISTENS, 0)
+    assert await operator.look() == ([], 30)
+    assert message_of(operator.world, "Running").endswith(CAUSE)
+
+
+async def test_a_new_operator_tells_the_same():
+    operator = await waiting()
+    told = len(operator.diary.events)
+    operator.restart()
+    assert await operator.look() == (LISTENS, 0)
+    assert await operator.look() == ([], 30)
+    assert len(operator.diary.events) == told
+
+
+@pytest.mark.parametrize("error", [refused(403), refused(500), refused(404)])
+async def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day(error):
+    operator = await Operator().run()
+    operator.client.refuse("log", error)
+    operator.world.pass_time(30)
+    assert await operator.look() == (LISTENS, 0)
     assert await operator.look() == ([], 30)
     assert "LauncherWaits" not in operator.diary.events
+
+
+async def test_a_node_that_does_not_answer_holds_nobody_up():
+    operator = await Operator().run()
+    operator.world.pass_time(30)
+    operator.client.takes = 60
+    began = asyncio.get_running_loop().time()
+    assert await operator.look() == (LISTENS, 0)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(3)
+
+
+async def test_what_there_is_to_do_is_done_before_a_launcher_is_listened_to():
+    operator = await Operator().run()
+    operator.world.pass_time(30)
+    operator.world.worker_vanishes(1)
+    asked, wait = await operator.look()
+    assert asked[-1] == LISTENS[0]
+    assert "create Pod pi-worker-1" in asked
+    assert wait == 0
 
 
 async def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():

@@ -344,9 +344,13 @@ def test_the_sentence_names_the_node_and_what_to_do():
 
 def test_nobody_is_told_to_do_what_is_done():
     job = a_job(1, annotations=BY_FORCE)
-    [trouble] = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=()).troubles
-    assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in trouble.message
-    assert "set the annotation" not in trouble.message
+    plan = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=())
+    [deletion] = plan.deletions
+    [told] = deletion.news
+    assert told.reason == "WorkerLost"
+    assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in told.message
+    assert "set the annotation" not in told.message
+    assert plan.troubles == ()
 
 
 def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():

@@ -15,10 +15,10 @@ gave_up=79           # the exit code
 
 [ -e /proc/$$/fd/0 ] || exec </dev/null # whoever started this may have closed it
 
-# To the log of the container where that can be: Intel MPI keeps to itself what this says, until it ends.
+# Intel MPI keeps to itself what this says, until it ends. So it goes to the log of the container as well.
 say() {
   case $command in
-    *' --upstream-host '*) printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>/proc/1/fd/2 && return ;;
+    *' --upstream-host '*) printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>/proc/1/fd/2 ;;
   esac
   printf 'mpi-operator: %s\n' "$*" >&2
 }
@@ -52,9 +52,10 @@ exec 3<&0
 # Open MPI kills the group of this process when it has lost a worker, before ssh has told us of it. So all
 # is done by a process with a group of its own. Alone, it tries nothing any more.
 first_process=${MPI_OPERATOR_FIRST_PROCESS-}
-unset MPI_OPERATOR_FIRST_PROCESS
+starter=${MPI_OPERATOR_STARTER:-$PPID} # mpirun, or a daemon of it
+unset MPI_OPERATOR_FIRST_PROCESS MPI_OPERATOR_STARTER
 if [ -z "$first_process" ] && command -v setsid >/dev/null 2>&1; then
-  MPI_OPERATOR_FIRST_PROCESS=$$ setsid /bin/sh "$0" "$@" <&3 3<&- &
+  MPI_OPERATOR_FIRST_PROCESS=$$ MPI_OPERATOR_STARTER=$starter setsid /bin/sh "$0" "$@" <&3 3<&- &
   await $!
   exit "$code"
 fi
@@ -163,11 +164,17 @@ esac
 # A link that is cut says nothing. After this time the cluster has given up on the node as well, so that
 # whoever comes back earlier finds the session as it was. 0 is for ever.
 patience=${MPI_OPERATOR_NODE_PATIENCE:-360} # seconds
-case $patience in *[!0-9]*) patience=360 ;; esac
-set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((patience + 11) / 12)) -o ServerAliveCountMax=12
+case $patience in
+  0) ;;
+  *[!0-9]* | 0* | ??????????*) patience=360 ;;
+esac
+set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((patience + 11) / 12)) -o ServerAliveCountMax=11
 
-# Of the process that mpirun has started.
-find_parent() { read -r _ _ _ parent _ 2>/dev/null <"/proc/${first_process:-$$}/stat"; }
+# What is left alone gets another parent.
+has_parent() {
+  read -r _ _ _ parent _ 2>/dev/null <"/proc/$1/stat" && [ "$parent" = "$2" ]
+}
+is_left_alone() { [ -n "$first_process" ] && ! has_parent $$ "$first_process"; }
 
 read_clock() {
   read -r now _ </proc/uptime
@@ -251,12 +258,14 @@ is_hopeless() {
 # Hydra does not mind that ssh has ended. It waits for its proxy, who will not call any more; but it can be
 # interrupted, and Intel's wants that twice. Open MPI ends by itself.
 end_hydra() {
-  case $broken/$command in 'Timeout, server '*/*hydra_*_proxy*) ;; *) return ;; esac
-  find_parent && starter=$parent || return
+  case $broken/$command in
+    'Timeout, server '*/*hydra_*_proxy* | *'timed out'*/*hydra_*_proxy*) ;;
+    *) return ;;
+  esac
   for _ in 1 2 3 4 5; do
+    [ -z "$signal" ] && ! is_left_alone && has_parent "${first_process:-$$}" "$starter" || return
     kill -s INT "$starter" 2>/dev/null
     sleep 1
-    [ -z "$signal" ] && find_parent && [ "$parent" = "$starter" ] || return
   done
 }
 
@@ -302,6 +311,5 @@ while :; do
   fi
   pause
   [ -z "$signal" ] || exit $((128 + signal))
-  read -r _ _ _ parent _ </proc/$$/stat # what is left alone gets another one
-  [ "${first_process:-$parent}" = "$parent" ] || exit "$gave_up"
+  ! is_left_alone || exit "$gave_up"
 done
