@@ -35,6 +35,7 @@ from .trouble import Trouble, most_important
 if TYPE_CHECKING:
     from .series import Series
 
+_TOO_OFTEN = 3  # failures in a row: one passes by itself
 _BACKOFF = Backoff(base=2.0, cap=300.0)
 _SOON = Backoff(base=0.1, cap=30.0)
 
@@ -86,6 +87,20 @@ class Reconciler:
         if seen is None:
             self._forget(key)
             return None
+        memory = self._memories.of(seen.job)
+        try:
+            wait = await self._look(seen, place)
+        except errors.NotLeader:
+            raise
+        except Exception as error:
+            memory.failures += 1
+            if memory.failures == _TOO_OFTEN:
+                self._publisher.tell(seen.job, [_about_failure(error)])
+            raise
+        memory.failures = 0
+        return wait
+
+    async def _look(self, seen: Observed, place: Place) -> timedelta | None:
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
         if plan.listen_to is not None and not plan.stages:
@@ -199,6 +214,15 @@ class Reconciler:
     def _forget(self, key: Key) -> None:
         self._memories.forget(key)
         self._series.forget_job(key.namespace, f"{key.name}-launcher")
+
+
+def _about_failure(error: Exception) -> News:
+    """What nobody would know of but for the log: a server that fails, or a mistake of ours."""
+    return warning(
+        "OperatorError",
+        f"The operator has failed {_TOO_OFTEN} times in a row with this job, and goes on trying: "
+        f"{type(error).__name__}: {error}",
+    )
 
 
 def _untold(troubles: Sequence[Trouble], refusal: Refusal | None) -> Iterator[News]:

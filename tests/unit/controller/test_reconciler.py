@@ -455,3 +455,35 @@ async def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
     assert (wait, operator.world.conditions["Running"]) == (0, "True MPIJobRunning")
     await operator.settle()
     assert operator.world.conditions["Failed"] == "True WorkerLost"
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+async def fail(operator, times):
+    for _ in range(times):
+        with pytest.raises(errors.ServerError):
+            await operator.look()
+
+
+async def test_a_job_with_which_the_operator_fails_again_and_again_is_told_once():
+    operator = Operator()
+    operator.client.refuse("create Pod", refused(500, "etcd is full"))
+    await fail(operator, 2)
+    assert "OperatorError" not in operator.diary.events
+    await fail(operator, 3)
+    assert operator.diary.events.count("OperatorError") == 1
+    [message] = [each for each in operator.diary.messages if "3 times in a row" in each]
+    assert message.endswith("ServerError: etcd is full")
+
+
+async def test_failures_that_pass_are_forgotten():
+    operator = Operator()
+    operator.client.refuse("create Pod", refused(500))
+    await fail(operator, 2)
+    operator.client.relent()
+    await operator.run()
+    operator.client.refuse("create Pod", refused(500))
+    operator.world.worker_vanishes(1)
+    await fail(operator, 2)
+    assert "OperatorError" not in operator.diary.events
