@@ -261,6 +261,26 @@ def test_hydra_is_interrupted(scripts, sshd, command, end, is_interrupted):
         assert process.wait(timeout=30) == (3 if is_interrupted else 255)
 
 
+# What OpenSSH says when TCP gives up on a session, which takes a quarter of an hour.
+TCP_WAS_FIRST = """\
+#!/bin/sh
+while [ "$1" != -E ]; do shift; done
+printf 'Authenticated to x\\nclient_loop: send disconnect: Broken pipe\\n' >"$2"
+exit 255
+"""
+
+
+def test_hydra_is_interrupted_when_tcp_gives_up_first(scripts, tmp_path):
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(TCP_WAS_FIRST)
+    ssh.chmod(0o755)
+    path = {"PATH": f"{ssh.parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+    mpirun = "trap 'exit 3' INT; \"$@\" & wait $!"
+    words = ["sh", "-c", mpirun, "sh", *scripts.command(REMOTE_SHELL, HOST, PROXY)]
+    assert subprocess.run(words, env={**os.environ, **path}, timeout=30).returncode == 3
+
+
 def test_whoever_inherits_it_is_not_interrupted(scripts, sshd):
     sshd.start()
     arguments = ("-F", str(sshd.client), *NOTICES_SOON, HOST, PROXY)

@@ -1,6 +1,6 @@
 """What a plan can consist of. Data: `execute` does it, tests and logs read it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mpi_operator.api import names
@@ -67,7 +67,7 @@ class Delete:
     key: Key
     uid: str
     by_force: bool = False
-    news: tuple[News, ...] = ()
+    news: tuple[News, ...] = field(default=(), compare=False)
 
 
 Action: TypeAlias = Create | CreateKeys | AdoptLauncher | Patch | Resume | Delete

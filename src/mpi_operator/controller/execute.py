@@ -241,8 +241,8 @@ class Executor:
                 uid=action.uid,
                 grace_period_seconds=0 if action.by_force else None,
             )
+            outcome.news.extend(action.news)
         memory.deleted.add(action)
-        outcome.news.extend(action.news)
 
 
 class _Stage:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import datetime
 
 from mpi_operator.api.types import MPIJob
 from mpi_operator.kube import errors
@@ -26,17 +27,15 @@ class Listener:
         self._clock = clock
 
     async def listen(self, job: MPIJob, speaker: Speaker) -> None:
-        """Read the log. If that cannot be, what was heard before still counts."""
-        memory = self._memories.of(job)
-        known = memory.heard
-        if known is None or known.uid != speaker.uid:
-            known = Heard(speaker.uid, self._clock())
+        """Read the log. If that cannot be, what was heard before counts for a while."""
+        memory, now = self._memories.of(job), self._clock()
         try:
             async with asyncio.timeout(_LONGEST):
-                known = replace(known, waits=waits_in(job, await self._words(job, speaker)))
+                waits = waits_in(job, await self._words(job, speaker))
         except (errors.KubeError, TimeoutError):
-            pass
-        memory.heard = replace(known, at=self._clock())
+            memory.heard = _remembered(memory.heard, speaker, now)
+        else:
+            memory.heard = Heard(speaker.uid, now, waits, read_at=now)
 
     async def _words(self, job: MPIJob, speaker: Speaker) -> list[bytes]:
         log = self._client.log(
@@ -49,3 +48,10 @@ class Listener:
         )
         async with aclosing(log):
             return [line async for line in log]
+
+
+def _remembered(heard: Heard | None, speaker: Speaker, now: datetime) -> Heard:
+    if heard is None or heard.uid != speaker.uid or heard.read_at is None:
+        return Heard(speaker.uid, now)
+    is_fresh = now - heard.read_at < FRESH
+    return replace(heard, at=now, waits=heard.waits if is_fresh else {})

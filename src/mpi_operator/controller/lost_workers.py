@@ -18,7 +18,7 @@ from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
 from . import pods, trouble
 from .clock import ahead
-from .kinds import moment
+from .kinds import Pod, moment
 from .launcher_end import success_time
 from .launcher_program import gives_up_with_a_worker
 from .observed import Observed
@@ -145,13 +145,21 @@ def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
     return {
         names.worker(seen.job, index): count.how or pods.GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
-        if count.at >= time and not (_has_outlived(seen, index) and _is_about(count, seen, index))
+        if (lost := _lost_at(seen, index, count)) and lost >= time
     }
 
 
-def _is_about(count: Count, seen: Observed, index: int) -> bool:
-    """Whether the pod that was counted is still there."""
-    return seen.workers[index].metadata.uid == count.uid
+def _lost_at(seen: Observed, index: int, count: Count) -> datetime | None:
+    """When a worker was lost for the last time. One that was counted may have come to no harm."""
+    is_innocent = _has_outlived(seen, index) and _is_about(count, seen.workers[index])
+    return count.before if is_innocent else count.at
+
+
+def _is_about(count: Count, pod: Pod) -> bool:
+    """Whether it is this pod that was counted; those of old have no uid."""
+    created = moment(pod.metadata.creation_timestamp)
+    is_old_enough = created is not None and created <= count.at
+    return count.uid == pod.metadata.uid or (not count.uid and is_old_enough)
 
 
 def _missing(seen: Observed) -> Mapping[str, str]:
@@ -176,7 +184,7 @@ def _state(seen: Observed, index: int) -> str:
 def _has_been(seen: Observed, index: int) -> bool:
     """Whether a worker ran while the launcher did."""
     count, began = stored_counts(seen.config_map).get(index), _began(seen)
-    is_counted = count is not None and began is not None and count.at >= began
+    is_counted = count is not None and (began is None or count.at >= began)
     return is_counted or index in seen.listed_hosts
 
 
@@ -190,15 +198,18 @@ def _has_outlived(seen: Observed, index: int) -> bool:
 def _began(seen: Observed) -> datetime | None:
     """Since when a lost worker matters: what came before the job ran, the launcher waited for.
 
-    None where a launcher was started again in its pod: nobody knows when.
+    None where a launcher was started again in its pod, and nobody knows when.
     """
     launcher = seen.successful_launcher
-    if launcher is None or pods.ends(launcher) > 1:
+    if launcher is None:
+        return None
+    started = pods.last_start(launcher)
+    if started is None and pods.ends(launcher) > 1:
         return None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     since = running.last_transition_time if running and running.is_true else None
     created = moment(launcher.metadata.creation_timestamp)
-    return max((time for time in (created, since) if time), default=None)
+    return max((time for time in (created, started, since) if time), default=None)
 
 
 def _account(seen: Observed, losses: Mapping[str, str]) -> str:

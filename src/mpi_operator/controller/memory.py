@@ -32,7 +32,8 @@ class Memory:
     host_change: HostChange | None = None
     deleted: set[Delete] = field(default_factory=set)  # what the watch may not have told of yet
     refusal: "Refusal | None" = None
-    failures: int = 0  # in a row: how often a look at it ended with an error
+    failing_since: datetime | None = None  # when looks at it began to end with errors
+    is_failure_told: bool = False
     stale_looks: int = 0  # in a row: how often the world was not as the caches had it
     version: str = ""  # the resourceVersion of our last write of its status
     counts_changed: datetime | None = None  # when they came to differ from those on record

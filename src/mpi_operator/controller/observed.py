@@ -56,6 +56,7 @@ class Heard:
     uid: str
     at: datetime
     waits: Mapping[int, str] = field(default_factory=dict)
+    read_at: datetime | None = None  # when the log could be read last
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def lives_on(pod: Pod) -> bool:
 
     Known of pods with one container only. A node says nothing of the others before all have ended.
     """
-    is_alone = len(_containers(pod)) == 1
+    is_alone = sum(each.state.terminated is None for each in _containers(pod)) == 1
     return is_terminating(pod) and is_alone and _runs_as_a_whole(pod) and not _is_cut_off(pod)
 
 
@@ -209,6 +209,13 @@ def ends(pod: Pod) -> int:
         ),
         default=0,
     )
+
+
+def last_start(pod: Pod) -> datetime | None:
+    """When the containers of a pod that has ended were started for the last time."""
+    ended = (status.state.terminated for status in pod.status.container_statuses)
+    times = (moment(each.started_at or "") for each in ended if each)
+    return max((time for time in times if time), default=None)
 
 
 def by_age(pod: Pod) -> str:

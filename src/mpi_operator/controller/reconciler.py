@@ -35,7 +35,7 @@ from .trouble import Trouble, most_important
 if TYPE_CHECKING:
     from .series import Series
 
-_TOO_OFTEN = 3  # failures in a row: one passes by itself
+_FAILING_FOR_LONG = timedelta(seconds=30)
 _BACKOFF = Backoff(base=2.0, cap=300.0)
 _SOON = Backoff(base=0.1, cap=30.0)
 
@@ -87,17 +87,15 @@ class Reconciler:
         if seen is None:
             self._forget(key)
             return None
-        memory = self._memories.of(seen.job)
         try:
             wait = await self._look(seen, place)
         except errors.NotLeader:
             raise
         except Exception as error:
-            memory.failures += 1
-            if memory.failures == _TOO_OFTEN:
-                self._publisher.tell(seen.job, [_about_failure(error)])
+            self._tell_of_failure(seen, error)
             raise
-        memory.failures = 0
+        memory = self._memories.of(seen.job)
+        memory.failing_since, memory.is_failure_told = None, False
         return wait
 
     async def _look(self, seen: Observed, place: Place) -> timedelta | None:
@@ -137,6 +135,14 @@ class Reconciler:
         """Hear what a launcher has to say. Then it is looked at again, to tell of that."""
         await self._listener.listen(seen.job, speaker)
         return timedelta(0)
+
+    def _tell_of_failure(self, seen: Observed, error: Exception) -> None:
+        """Once, when it does not pass."""
+        memory, now = self._memories.of(seen.job), self._clock()
+        memory.failing_since = memory.failing_since or now
+        if not memory.is_failure_told and now - memory.failing_since >= _FAILING_FOR_LONG:
+            memory.is_failure_told = True
+            self._publisher.tell(seen.job, [_about_failure(error)])
 
     async def _execute(self, seen: Observed, plan: Plan, now: datetime) -> Outcome:
         """Do what the plan says, but do not ask again for what was just refused."""
@@ -220,7 +226,7 @@ def _about_failure(error: Exception) -> News:
     """What nobody would know of but for the log: a server that fails, or a mistake of ours."""
     return warning(
         "OperatorError",
-        f"The operator has failed {_TOO_OFTEN} times in a row with this job, and goes on trying: "
+        "The operator has failed with this job for half a minute, and goes on trying: "
         f"{type(error).__name__}: {error}",
     )
 

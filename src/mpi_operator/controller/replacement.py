@@ -42,6 +42,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     uid: str  # of the pod that was lost last; "" where it had vanished
     at: Time
     how: str = ""  # that one ended, in few words: an annotation has to hold those of all workers
+    before: Time | None = None  # the time before that
 
 
 Counts: TypeAlias = Mapping[int, Count]
@@ -141,11 +142,12 @@ def _counted(
     A vanished one is counted past the limit: when its host has left the list, the count is all that
     tells it from one that was never made.
     """
-    times = count.times if count is not None and _is_recent(count, now) else 0
+    known = count if count is not None and _is_recent(count, now) else None
+    times, before = (known.times, known.at) if known else (0, None)
     if failed is not None:
         how = pods.briefly(failed)
-        return Count(times + 1, uid, now, how) if times < limit else None
-    return Count(times + 1, uid, now)
+        return Count(times + 1, uid, now, how, before) if times < limit else None
+    return Count(times + 1, uid, now, before=before)
 
 
 def _is_recent(count: Count, now: datetime) -> bool:

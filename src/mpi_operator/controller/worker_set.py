@@ -21,6 +21,8 @@ _ADVICE = (
     "If it is, delete the pod by force, or set the annotation "
     f'{annotations.FORCE_DELETE_LOST_WORKERS}: "true" on the job'
 )
+_STAYS_AFTER = timedelta(minutes=1)
+_STAYS = "It was deleted by force and is still there: look at its finalizers"
 _FORCE = f"The pod is deleted by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
 
 
@@ -59,15 +61,18 @@ def lost(seen: Observed, now: datetime) -> list[Pod]:
 
 def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
-    if not _may_force(seen):
-        for pod in lost(seen, now):
+    for pod in lost(seen, now):
+        if not _may_force(seen):
             yield Trouble(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
+        elif pods.overdue(pod, now) > _STAYS_AFTER:
+            yield Trouble(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
 
 
 def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
     """In how long the first worker that is ending would count as lost."""
     ending = [pod for pod in seen.workers.values() if pods.is_terminating(pod)]
-    waits = [_LOST_AFTER - pods.overdue(pod, now) for pod in ending]
+    limits = (_LOST_AFTER, _STAYS_AFTER)
+    waits = [limit - pods.overdue(pod, now) for pod in ending for limit in limits]
     return min((wait for wait in waits if wait >= timedelta(0)), default=None)
 
 

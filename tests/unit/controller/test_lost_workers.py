@@ -278,13 +278,22 @@ def leaving(*containers, age=RAN, **status):
     )
 
 
+DONE = {"name": "setup", "state": {"terminated": {"exitCode": 0}}}
 DELETED = Count(1, "uid-of-pi-worker-1", NOW - timedelta(seconds=5))
 AFTER = NOW + timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("job", [MPIRUN, running(annotations=FAILS)], ids=["mpirun", "needs all"])
-def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(job):
-    seen = ended((*FIRST, leaving()), hosts=(0,), counts={1: DELETED}, job=job)
+@pytest.mark.parametrize(
+    ("count", "worker"),
+    [
+        pytest.param(DELETED, leaving(), id="it alone"),
+        pytest.param(DELETED, leaving(initContainerStatuses=[DONE]), id="after its preparations"),
+        pytest.param(DURING, leaving(), id="counted before counts had names"),
+    ],
+)
+def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(job, count, worker):
+    seen = ended((*FIRST, worker), hosts=(0,), counts={1: count}, job=job)
     soon = make_plan(seen, PLAIN, NOW + timedelta(seconds=2))
     assert soon.look_again == timedelta(seconds=3)
     last, events = judged(seen, AFTER)
@@ -300,7 +309,16 @@ OTHER = RUNS | {"name": "proxy"}
     "seen",
     [
         pytest.param(
-            ended((*FIRST, leaving()), counts={1: DURING}, job=MPIRUN), id="after another one"
+            ended((*FIRST, leaving(age=BRIEF)), counts={1: DURING}, job=MPIRUN),
+            id="after another one",
+        ),
+        pytest.param(
+            ended(
+                (*FIRST, leaving()),
+                counts={1: Count(2, DELETED.uid, DELETED.at, before=DURING.at)},
+                job=running(annotations=FAILS),
+            ),
+            id="after another one, and counted itself",
         ),
         pytest.param(
             ended((*FIRST, leaving(RUNS, OTHER)), job=MPIRUN), id="whose others still end"
@@ -313,6 +331,30 @@ OTHER = RUNS | {"name": "proxy"}
 def test_a_worker_that_is_being_deleted_may_be_lost_all_the_same(seen):
     last, _ = judged(seen, AFTER)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
+
+
+STARTED_AGAIN = a_launcher_pod(
+    JOB,
+    "Succeeded",
+    age=RAN,
+    containerStatuses=[
+        each | {"restartCount": 1}
+        for each in terminated(0, startedAt=timestamp(NOW - timedelta(seconds=30)))
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "pods", "verdict"),
+    [
+        pytest.param(DURING, BOTH, "Failed", id="a loss in the last try"),
+        pytest.param(DURING, FIRST, "Failed", id="and not replaced yet"),
+        pytest.param(EARLY, BOTH, "Succeeded", id="in a try before"),
+    ],
+)
+def test_only_the_last_try_of_a_launcher_counts(count, pods, verdict):
+    seen = ended(pods, hosts=(0,), counts={1: count}, job=MPIRUN, pod=STARTED_AGAIN)
+    assert judged(seen)[0].type == verdict
 
 
 def test_the_clock_of_a_node_does_not_count():

@@ -56,7 +56,7 @@ def test_the_next_pod_of_that_name_is_counted_for_itself():
     job = a_job()
     counts = {1: Count(1, "uid-of-an-earlier-pod", RECENTLY)}
     plan = replacements(observed(job, workers(job, "Running", "Failed"), counts=counts), NOW)
-    assert plan.counts == {1: Count(2, "uid-of-pi-worker-1", NOW)}
+    assert plan.counts == {1: Count(2, "uid-of-pi-worker-1", NOW, before=RECENTLY)}
 
 
 def test_a_vanished_worker_is_counted_by_the_write_that_takes_it_from_the_list():
@@ -351,6 +351,12 @@ def test_nobody_is_told_to_do_what_is_done():
     assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in told.message
     assert "set the annotation" not in told.message
     assert plan.troubles == ()
+
+
+def test_of_one_that_stays_although_it_was_deleted_by_force_it_is_told():
+    job = a_job(1, annotations=BY_FORCE)
+    [found] = plan_for(job, [a_worker(job, 0, deleted=seconds(61))], hosts=()).troubles
+    assert found.message.endswith("look at its finalizers")
 
 
 def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():

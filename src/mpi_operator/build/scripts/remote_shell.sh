@@ -258,10 +258,11 @@ is_hopeless() {
 # Hydra does not mind that ssh has ended. It waits for its proxy, who will not call any more; but it can be
 # interrupted, and Intel's wants that twice. Open MPI ends by itself.
 end_hydra() {
-  case $broken/$command in
-    'Timeout, server '*/*hydra_*_proxy* | *'timed out'*/*hydra_*_proxy*) ;;
+  case $broken in
+    'Timeout, server '* | 'client_loop: '* | 'Read from remote host '*) ;; # the last two, if TCP was first
     *) return ;;
   esac
+  case $command in *hydra_*_proxy*) sleep 2 ;; *) return ;; esac # it may have heard of it
   for _ in 1 2 3 4 5; do
     [ -z "$signal" ] && ! is_left_alone && has_parent "${first_process:-$$}" "$starter" || return
     kill -s INT "$starter" 2>/dev/null
