@@ -71,6 +71,10 @@ class Relay:
         writer.close()
 
 
+# A connection that is accepted is served some turns of the loop later, and would stay open.
+_TURNS_TO_COME_IN = 10
+
+
 @asynccontextmanager
 async def relay_to(port: int) -> AsyncIterator[Relay]:
     """A relay in front of a port, until the block ends."""
@@ -86,8 +90,10 @@ async def relay_to(port: int) -> AsyncIterator[Relay]:
         yield relay
     finally:
         server.close()
-        await asyncio.sleep(0)  # who has just come is let in, and out
+        for _ in range(_TURNS_TO_COME_IN):
+            await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         relay.close()
+        await asyncio.sleep(0)  # sockets are closed a turn after that is asked for
