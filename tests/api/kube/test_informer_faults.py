@@ -105,14 +105,20 @@ async def place(fragile_client: HttpClient) -> str:
 async def test_a_server_killed_in_mid_watch_loses_no_change(
     fragile: ControlPlane, fragile_client: HttpClient, place: str
 ):
-    names = [f"c{number % 40}" for number in range(400)]
+    is_over = asyncio.Event()
+
+    async def keep_changing() -> None:
+        while not is_over.is_set():
+            await change_things(fragile_client, place, [f"c{number}" for number in range(40)])
+
     async with following(fragile_client, place) as (_, diary):
-        changing = asyncio.create_task(change_things(fragile_client, place, names))
+        changing = asyncio.create_task(keep_changing())
         for _ in range(2):
             enough = diary.told + 30
             await until(functools.partial(diary.has_told, enough))
             await asyncio.to_thread(fragile.kill_apiserver)
             await asyncio.to_thread(fragile.start_apiserver)
+        is_over.set()
         await changing
         await caught_up(fragile_client, place, diary)
 
