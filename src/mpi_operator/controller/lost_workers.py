@@ -117,8 +117,17 @@ def _proven(contacts: Iterable[LostContact], losses: Mapping[str, str]) -> list[
 def _losses(seen: Observed) -> Mapping[str, str]:
     """The workers that were lost while the launcher ran, and what became of them."""
     began = _began(seen)
-    counted = _counted_since(seen, began) if began is not None else {}
+    counted = _counted_since(seen, began) if began is not None else _admitted(seen)
     return {**counted, **_missing(seen)}
+
+
+def _admitted(seen: Observed) -> Mapping[str, str]:
+    """Those of which a launcher says so that was started again: its words are of the last time."""
+    launcher = seen.successful_launcher
+    created = moment(launcher.metadata.creation_timestamp) if launcher else None
+    counted = _counted_since(seen, created) if created is not None else {}
+    told = {contact.worker for contact in _contacts(seen)}
+    return {name: how for name, how in counted.items() if name in told}
 
 
 def _has_given_up(seen: Observed) -> bool:
@@ -198,18 +207,16 @@ def _has_outlived(seen: Observed, index: int) -> bool:
 def _began(seen: Observed) -> datetime | None:
     """Since when a lost worker matters: what came before the job ran, the launcher waited for.
 
-    None where a launcher was started again in its pod, and nobody knows when.
+    None where a launcher was started again in its pod: a worker that was lost before may be counted
+    after that.
     """
     launcher = seen.successful_launcher
-    if launcher is None:
-        return None
-    started = pods.last_start(launcher)
-    if started is None and pods.ends(launcher) > 1:
+    if launcher is None or pods.ends(launcher) > 1:
         return None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     since = running.last_transition_time if running and running.is_true else None
     created = moment(launcher.metadata.creation_timestamp)
-    return max((time for time in (created, started, since) if time), default=None)
+    return max((time for time in (created, since) if time), default=None)
 
 
 def _account(seen: Observed, losses: Mapping[str, str]) -> str:

@@ -211,13 +211,6 @@ def ends(pod: Pod) -> int:
     )
 
 
-def last_start(pod: Pod) -> datetime | None:
-    """When the containers of a pod that has ended were started for the last time."""
-    ended = (status.state.terminated for status in pod.status.container_statuses)
-    times = (moment(each.started_at or "") for each in ended if each)
-    return max((time for time in times if time), default=None)
-
-
 def by_age(pod: Pod) -> str:
     """For sorting, the oldest first."""
     return pod.metadata.creation_timestamp

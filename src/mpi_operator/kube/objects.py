@@ -77,7 +77,6 @@ class Terminated(Compact, frozen=True):
     signal: int = 0
     reason: str = ""
     message: str = ""
-    started_at: str | None = None
     finished_at: str | None = None  # null where a node does not know it
 
 
