@@ -33,7 +33,7 @@ _TIME_FOR_NEWS = timedelta(seconds=1.5)
 _TIME_TO_LEAVE = timedelta(seconds=5)
 # Of a node that is silent a cluster tells after its grace period, which is 50 seconds by default.
 _PATIENCE = timedelta(seconds=75)
-# Open MPI ends a second or two after it lost a worker, and Kubernetes tells of that a little later.
+# Open MPI ends within two seconds of losing a worker, and Kubernetes tells of that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
 
 
