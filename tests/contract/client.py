@@ -358,6 +358,22 @@ class ClientContract:
         name = await talker(namespace, printed)
         assert [line async for line in client.log(name, namespace)] == lines
 
+    @pytest.mark.parametrize(
+        ("limit", "lines"),
+        [
+            pytest.param(3, [b"one"], id="a line"),
+            pytest.param(4, [b"one"], id="with its end"),
+            pytest.param(5, [b"one", b"t"], id="and a part of the next"),
+            pytest.param(100, [b"one", b"two"], id="more than there is"),
+        ],
+    )
+    async def test_a_log_can_be_limited(
+        self, client: Client, namespace: str, talker: Talker, limit: int, lines: list[bytes]
+    ):
+        name = await talker(namespace, b"one\ntwo\n")
+        log = client.log(name, namespace, limit_bytes=limit)
+        assert [line async for line in log] == lines
+
     async def test_the_log_of_a_missing_pod_is_not_found(self, client: Client, namespace: str):
         with pytest.raises(errors.NotFound):
             await anext(client.log("nobody", namespace))

@@ -1,6 +1,7 @@
 """The HTTP client keeps the promises of every client, on a real API server."""
 
 import itertools
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -29,7 +30,8 @@ class TestHttpClient(ClientContract):
         names = (f"talker-{number}" for number in itertools.count())
 
         async def logs(request: web.Request) -> web.Response:
-            return web.Response(body=printed[request.match_info["pod"]])
+            limit = int(request.query.get("limitBytes", sys.maxsize))
+            return web.Response(body=printed[request.match_info["pod"]][:limit])
 
         async with kubelet(client, control_plane, logs) as node:
 
