@@ -134,6 +134,12 @@ def a_launcher_pod(
     return _pod(manifest, phase, ready=True, **status)
 
 
+def started(seconds: float, *, name: str = "mpi") -> list[Manifest]:
+    """The status of a container that has run for so long."""
+    since = timestamp(NOW - timedelta(seconds=seconds))
+    return [{"name": name, "state": {"running": {"startedAt": since}}}]
+
+
 def waiting(reason: str, message: str = "", *, name: str = "mpi") -> list[Manifest]:
     """The status of a container that does not start."""
     return [{"name": name, "state": {"waiting": {"reason": reason, "message": message}}}]

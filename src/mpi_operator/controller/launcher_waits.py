@@ -6,6 +6,7 @@ launcher has run for half a minute, then less and less often, and often while it
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mpi_operator.api import conditions, names
@@ -16,9 +17,8 @@ from mpi_operator.build.scripts import WAITING
 from mpi_operator.build.settings import Settings
 
 from . import pods, trouble
-from .clock import ahead
 from .kinds import Pod
-from .observed import Heard, Observed, Speaker
+from .observed import Heard, Observed
 from .trouble import Trouble
 
 # The remote shell repeats itself every half minute, and later where name servers are slow.
@@ -30,19 +30,28 @@ _LONGEST_CAUSE = 200
 _WAITING = WAITING.encode()
 
 
-def speaker_to_hear(seen: Observed, settings: Settings, now: datetime) -> Speaker | None:
-    """The launcher, when it is time to listen to it."""
+@dataclass(frozen=True)
+class Hearing:
+    """Whom to listen to, and in how long."""
+
+    pod: str
+    uid: str
+    container: str
+    wait: timedelta
+
+    @property
+    def is_due(self) -> bool:
+        return self.wait <= timedelta(0)
+
+
+def next_hearing(seen: Observed, settings: Settings, now: datetime) -> Hearing | None:
+    """When the launcher is to be listened to; None where it would have nothing to say."""
     pod = _speaker(seen, settings)
-    if pod is None or _next_time(seen, pod, now) > now:
+    if pod is None:
         return None
     container = seen.job.spec.launcher.template["spec"]["containers"][0]["name"]
-    return Speaker(pod.metadata.name, pod.metadata.uid, container)
-
-
-def time_to_listen(seen: Observed, settings: Settings, now: datetime) -> timedelta | None:
-    """In how long that is."""
-    pod = _speaker(seen, settings)
-    return ahead(_next_time(seen, pod, now) - now) if pod is not None else None
+    wait = _next_time(seen, pod, now) - now
+    return Hearing(pod.metadata.name, pod.metadata.uid, container, wait)
 
 
 def waits_in(job: MPIJob, lines: Iterable[bytes]) -> Mapping[int, str]:

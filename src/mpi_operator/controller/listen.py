@@ -10,9 +10,9 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 
 from .clock import Clock, utc_now
-from .launcher_waits import FRESH, waits_in
+from .launcher_waits import FRESH, Hearing, waits_in
 from .memory import Memories
-from .observed import Heard, Speaker
+from .observed import Heard
 
 _MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # people print what they like
 _LONGEST = 3.0  # seconds: of a node that does not answer nothing is heard
@@ -26,22 +26,22 @@ class Listener:
         self._memories = memories
         self._clock = clock
 
-    async def listen(self, job: MPIJob, speaker: Speaker) -> None:
+    async def listen(self, job: MPIJob, hearing: Hearing) -> None:
         """Read the log. If that cannot be, what was heard before counts for a while."""
         memory, now = self._memories.of(job), self._clock()
         try:
             async with asyncio.timeout(_LONGEST):
-                waits = waits_in(job, await self._words(job, speaker))
+                waits = waits_in(job, await self._words(job, hearing))
         except (errors.KubeError, TimeoutError):
-            memory.heard = _remembered(memory.heard, speaker, now)
+            memory.heard = _remembered(memory.heard, hearing, now)
         else:
-            memory.heard = Heard(speaker.uid, now, waits, read_at=now)
+            memory.heard = Heard(hearing.uid, now, waits, read_at=now)
 
-    async def _words(self, job: MPIJob, speaker: Speaker) -> list[bytes]:
+    async def _words(self, job: MPIJob, hearing: Hearing) -> list[bytes]:
         log = self._client.log(
-            speaker.pod,
+            hearing.pod,
             job.metadata.namespace,
-            container=speaker.container,
+            container=hearing.container,
             tail_lines=_MOST_LINES,
             since_seconds=int(FRESH.total_seconds()),
             limit_bytes=_MOST_BYTES,
@@ -50,8 +50,8 @@ class Listener:
             return [line async for line in log]
 
 
-def _remembered(heard: Heard | None, speaker: Speaker, now: datetime) -> Heard:
-    if heard is None or heard.uid != speaker.uid or heard.read_at is None:
-        return Heard(speaker.uid, now)
+def _remembered(heard: Heard | None, hearing: Hearing, now: datetime) -> Heard:
+    if heard is None or heard.uid != hearing.uid or heard.read_at is None:
+        return Heard(hearing.uid, now)
     is_fresh = now - heard.read_at < FRESH
     return replace(heard, at=now, waits=heard.waits if is_fresh else {})

@@ -173,35 +173,40 @@ def _is_about(count: Count, pod: Pod) -> bool:
 
 def _missing(seen: Observed) -> Mapping[str, str]:
     """The workers with which something is wrong now."""
+    known = _known(seen)
     return {
         names.worker(seen.job, index): how
         for index in range(seen.job.spec.worker_count)
-        if not _has_outlived(seen, index) and (how := _state(seen, index))
+        if not _has_outlived(seen, index)
+        and (how := _state(seen.workers.get(index), is_known=index in known))
     }
 
 
-def _state(seen: Observed, index: int) -> str:
+def _state(pod: Pod | None, *, is_known: bool) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
-    pod = seen.workers.get(index)
-    if pod is None and not _has_been(seen, index):
+    if pod is None and not is_known:
         return ""
     if pod is None or pods.has_failed_or_is_about_to(pod) or pods.is_terminating(pod):
         return pods.how_it_left(pod)
     return pods.silence(pod)
 
 
-def _has_been(seen: Observed, index: int) -> bool:
-    """Whether a worker ran while the launcher did."""
-    count, began = stored_counts(seen.config_map).get(index), _began(seen)
-    is_counted = count is not None and (began is None or count.at >= began)
-    return is_counted or index in seen.listed_hosts
+def _known(seen: Observed) -> set[int]:
+    """The workers that ran while the launcher did."""
+    began = _began(seen)
+    counts = stored_counts(seen.config_map)
+    return {
+        *seen.listed_hosts,
+        *(index for index, count in counts.items() if began is None or count.at >= began),
+    }
 
 
 def _has_outlived(seen: Observed, index: int) -> bool:
     """Whether a worker that is being deleted runs, and the launcher does not say it lost it."""
-    pod, name = seen.workers.get(index), names.worker(seen.job, index)
-    is_lost = any(contact.worker == name for contact in _contacts(seen))
-    return pod is not None and pods.lives_on(pod) and not is_lost
+    pod = seen.workers.get(index)
+    if pod is None or not pods.lives_on(pod):
+        return False
+    return pod.metadata.name not in {contact.worker for contact in _contacts(seen)}
 
 
 def _began(seen: Observed) -> datetime | None:

@@ -41,15 +41,6 @@ class HostChange:
 
 
 @dataclass(frozen=True)
-class Speaker:
-    """The container of a launcher that runs."""
-
-    pod: str
-    uid: str
-    container: str
-
-
-@dataclass(frozen=True)
 class Heard:
     """For which workers a launcher's pod waited, and why, when it was listened to."""
 

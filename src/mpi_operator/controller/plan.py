@@ -1,7 +1,7 @@
 """What to do about a job: from what is known to an ordered list of actions. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mpi_operator.build.settings import Settings
@@ -13,9 +13,9 @@ from .clock import ahead
 from .hosts import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
 from .launcher_end import has_ended, has_succeeded
-from .launcher_waits import launcher_waits, speaker_to_hear, time_to_listen
+from .launcher_waits import Hearing, launcher_waits, next_hearing
 from .lost_workers import lost_workers, time_to_judge
-from .observed import Observed, Speaker
+from .observed import Observed
 from .pod_troubles import pod_troubles, time_to_tell
 from .trouble import Trouble
 
@@ -33,8 +33,7 @@ class Plan:
     stages: tuple[tuple[Action, ...], ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what keeps the job from going on
     look_again: timedelta | None = None
-    listen_to: Speaker | None = None  # when all that has been done
-    listen_again: timedelta | None = None
+    hearing: Hearing | None = None  # when all that has been done
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -109,7 +108,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     blocked = bool(seen.taken)
     workers = [] if blocked else worker_set.creations(seen, replaced, settings, now)
     started = [] if blocked else launcher.starting_actions(seen, settings)
-    plan = _plan(
+    return _plan(
         [prepared, removed, workers, started],
         troubles=[
             *_taken_troubles(seen),
@@ -127,11 +126,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             foundations.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
-    )
-    return replace(
-        plan,
-        listen_to=speaker_to_hear(seen, settings, now),
-        listen_again=time_to_listen(seen, settings, now),
+        hearing=next_hearing(seen, settings, now),
     )
 
 
@@ -144,9 +139,10 @@ def _plan(
     *,
     troubles: Iterable[Trouble] = (),
     look_again: timedelta | None = None,
+    hearing: Hearing | None = None,
 ) -> Plan:
     filled = (tuple(stage) for stage in stages)
-    return Plan(tuple(stage for stage in filled if stage), tuple(troubles), look_again)
+    return Plan(tuple(stage for stage in filled if stage), tuple(troubles), look_again, hearing)
 
 
 def _earliest(*waits: timedelta | None) -> timedelta | None:

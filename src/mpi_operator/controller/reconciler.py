@@ -22,11 +22,12 @@ from .clock import Clock, utc_now
 from .execute import Executor, Outcome
 from .launcher_end import has_ended
 from .launcher_tries import launcher_news, restarts
+from .launcher_waits import Hearing
 from .listen import Listener
 from .memory import Memories, Memory, Refusal
 from .news import News, warning
 from .observe import Observer
-from .observed import Observed, Speaker
+from .observed import Observed
 from .plan import Plan, make_plan
 from .publish import Publisher
 from .status import status_of, time_to_reword
@@ -101,8 +102,9 @@ class Reconciler:
     async def _look(self, seen: Observed, place: Place) -> timedelta | None:
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
-        if plan.listen_to is not None and not plan.stages:
-            return await self._listen(seen, plan.listen_to)
+        hearing = plan.hearing if plan.hearing and plan.hearing.is_due else None
+        if hearing is not None and not plan.stages:
+            return await self._listen(seen, hearing)
         place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
         self._publisher.tell(seen.job, outcome.news)
@@ -125,15 +127,15 @@ class Reconciler:
         self._count(seen, status)
         if outcome.error is not None:
             raise outcome.error
-        if plan.listen_to is not None:
-            return await self._listen(seen, plan.listen_to)
+        if hearing is not None:
+            return await self._listen(seen, hearing)
         if deferred is None:
             deferred = time_to_reword(seen, status, troubles, now)
         return self._look_again(seen, plan, outcome, status, deferred)
 
-    async def _listen(self, seen: Observed, speaker: Speaker) -> timedelta:
+    async def _listen(self, seen: Observed, hearing: Hearing) -> timedelta:
         """Hear what a launcher has to say. Then it is looked at again, to tell of that."""
-        await self._listener.listen(seen.job, speaker)
+        await self._listener.listen(seen.job, hearing)
         return timedelta(0)
 
     def _tell_of_failure(self, seen: Observed, error: Exception) -> None:
@@ -191,7 +193,8 @@ class Reconciler:
         memory = self._memories.of(seen.job)
         memory.stale_looks = 0
         until = memory.refusal.until - self._clock() if memory.refusal else None
-        waits = [plan.look_again, plan.listen_again, deferred, until]
+        hearing = plan.hearing.wait if plan.hearing else None
+        waits = [plan.look_again, hearing, deferred, until]
         wait = min((wait for wait in waits if wait is not None), default=None)
         return max(wait, timedelta(0)) if wait is not None else None
 

@@ -30,10 +30,11 @@ def job(
     name: str = "pi",
     *,
     pod: Manifest | None = None,
+    worker: Manifest | None = None,
     flavour: Flavour = OPEN_MPI,
 ) -> Manifest:
     launcher = {"command": [*flavour.command()[:-1], *program]}
-    return pi(name, flavour, Wishes(launcher=launcher, pod=pod or {}))
+    return pi(name, flavour, Wishes(launcher=launcher, worker=worker or {}, pod=pod or {}))
 
 
 async def started(lab: Lab, manifest: Manifest) -> None:
@@ -83,8 +84,7 @@ async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab:
 async def test_a_worker_that_finishes_while_it_is_deleted_is_not_lost(lab: Lab) -> None:
     # A shell that is the first process of a container does not care for signals.
     unhurried = {"command": ["sh", "-c", "/usr/sbin/sshd -De; true"]}
-    command = {"command": [*OPEN_MPI.command()[:-1], *BRISK]}
-    await started(lab, pi("pi", OPEN_MPI, Wishes(launcher=command, worker=unhurried)))
+    await started(lab, job(BRISK, worker=unhurried))
 
     await lab.client.delete(PODS, "pi-worker-1", lab.namespace)
 
@@ -181,10 +181,9 @@ def _asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
     program = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
     # When one node is gone, both may be on the other.
     pod = _IMPATIENT | spread(name, otherwise="ScheduleAnyway")
-    made = job(program, name, pod=pod, flavour=flavour)
-    made["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     node = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    _pod(made, "Worker")["containers"][0]["env"] = [node]
+    made = job(program, name, pod=pod, worker={"env": [node]}, flavour=flavour)
+    made["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     return made
 
 

@@ -7,14 +7,12 @@ import pytest
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.launcher_waits import (
     launcher_waits,
-    speaker_to_hear,
+    next_hearing,
     still_heard,
-    time_to_listen,
     waits_in,
 )
 from mpi_operator.controller.observed import Heard
 from mpi_operator.controller.plan import make_plan
-from tests.support.cluster import timestamp
 from tests.support.mpijobs import template
 from tests.support.observations import (
     NOW,
@@ -22,6 +20,7 @@ from tests.support.observations import (
     a_job,
     a_launcher_pod,
     observed,
+    started,
     workers,
 )
 
@@ -36,9 +35,8 @@ def says(worker, cause="connect to host x port 22: Connection refused"):
 
 
 def running(seconds, **status):
-    began = timestamp(NOW - timedelta(seconds=seconds))
-    state = [{"name": "mpi", "state": {"running": {"startedAt": began}}}]
-    return a_launcher_pod(JOB, age=timedelta(minutes=30), containerStatuses=state, **status)
+    age = timedelta(minutes=30)
+    return a_launcher_pod(JOB, age=age, containerStatuses=started(seconds), **status)
 
 
 def heard(*lines, ago=0, uid=UID):
@@ -103,9 +101,10 @@ def test_whatever_is_printed_can_be_read():
     ],
 )
 def test_when_a_launcher_is_listened_to(look, wait):
-    plan = make_plan(look, PLAIN, NOW)
-    assert plan.listen_to is None
-    assert plan.listen_again == timedelta(seconds=wait)
+    hearing = make_plan(look, PLAIN, NOW).hearing
+    assert hearing is not None
+    assert not hearing.is_due
+    assert hearing.wait == timedelta(seconds=wait)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,9 @@ def test_when_a_launcher_is_listened_to(look, wait):
     ],
 )
 def test_a_launcher_is_listened_to_now(look):
-    assert make_plan(look, PLAIN, NOW).listen_to
+    hearing = make_plan(look, PLAIN, NOW).hearing
+    assert hearing is not None
+    assert hearing.is_due
 
 
 @pytest.mark.parametrize(
@@ -136,14 +137,13 @@ def test_a_launcher_is_listened_to_now(look):
     ],
 )
 def test_who_is_never_listened_to(look):
-    assert speaker_to_hear(look, PLAIN, NOW) is None
-    assert time_to_listen(look, PLAIN, NOW) is None
+    assert next_hearing(look, PLAIN, NOW) is None
 
 
 def test_the_container_that_is_listened_to():
-    speaker = speaker_to_hear(seen(60), PLAIN, NOW)
-    assert speaker is not None
-    assert (speaker.pod, speaker.uid, speaker.container) == ("pi-launcher-0", UID, "mpi")
+    hearing = next_hearing(seen(60), PLAIN, NOW)
+    assert hearing is not None
+    assert (hearing.pod, hearing.uid, hearing.container) == ("pi-launcher-0", UID, "mpi")
 
 
 def own_shell():
@@ -160,7 +160,7 @@ def own_shell():
     ],
 )
 def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
-    assert speaker_to_hear(seen(60, job=job), settings, NOW) is None
+    assert next_hearing(seen(60, job=job), settings, NOW) is None
 
 
 TOLD = {"type": "Running", "status": "True", "message": "… The launcher waits for pi-worker-1: no"}

@@ -23,6 +23,7 @@ from tests.support.observations import (
     a_worker,
     complete,
     observed,
+    started,
     terminated,
     workers,
 )
@@ -263,7 +264,7 @@ def test_a_job_that_lost_nobody_just_succeeded(seen):
     assert events == [("Normal", "MPIJobSucceeded")]
 
 
-RUNS = {"name": "mpi", "state": {"running": {"startedAt": timestamp(NOW - RAN)}}}
+[RUNS] = started(RAN.total_seconds())
 
 
 def leaving(*containers, age=RAN, **status):
@@ -302,7 +303,7 @@ def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(j
 
 
 SILENT = [{"type": "Ready", "status": "False"}]
-OTHER = RUNS | {"name": "proxy"}
+[OTHER] = started(RAN.total_seconds(), name="proxy")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.support.observations import (
     complete,
     failed,
     observed,
+    started,
     terminated,
     unschedulable,
     waiting,
@@ -46,12 +47,7 @@ def starting(seconds):
 def unready(seconds=60, **reason):
     """A pod that has run for so long, and was never called ready."""
     conditions = [{"type": "Ready", "status": "False", **reason}]
-    return a_worker(JOB, 0, conditions=conditions, containerStatuses=running(seconds))
-
-
-def running(seconds=60):
-    began = timestamp(NOW - timedelta(seconds=seconds))
-    return [{"name": "mpi", "state": {"running": {"startedAt": began}}}]
+    return a_worker(JOB, 0, conditions=conditions, containerStatuses=started(seconds))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +154,7 @@ def with_worker(**container):
     ],
 )
 def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
-    [first] = running()
+    [first] = started(60)
     statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
     pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
     [told] = pod_troubles(observed(job, [pod]), NOW)
@@ -166,7 +162,7 @@ def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
 
 
 def test_a_container_that_ended_is_no_matter_of_readiness():
-    ended = [*running(), *terminated(0, name="beside")]
+    ended = [*started(60), *terminated(0, name="beside")]
     pod = a_worker(JOB, 0, ready="False", containerStatuses=ended)
     assert pods.complaint(pod) is None
 
