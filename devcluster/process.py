@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+_PAUSE_SECONDS, _POLL_SECONDS = 5.0, 0.001
 _KILL_SECONDS = 10.0  # how long the kernel may take to end a killed process
 
 
@@ -80,8 +81,15 @@ class Process:
             self._child.wait()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open, nothing answers."""
+        """Freeze it: connections stay open, nothing answers.
+
+        On a busy machine it takes a while until all threads have heard of the signal, and one that
+        has not may still answer.
+        """
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + _PAUSE_SECONDS
+        while not _stands_still(self.pid) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
     def resume(self) -> None:
         """Let a paused process go on."""
@@ -165,8 +173,7 @@ def vitals_of(pid: int) -> Vitals | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The program's name comes second, in brackets, and may contain anything, even brackets.
-    fields = stat[stat.rindex(")") + 2 :].split()
+    fields = _facts(stat)
     state, ticks, pages = fields[0], int(fields[19]), int(fields[21])
     return Vitals(
         born=f"{_boot_id()}/{ticks}",
@@ -174,6 +181,23 @@ def vitals_of(pid: int) -> Vitals | None:
         uptime_seconds=time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"),
         memory_bytes=pages * os.sysconf("SC_PAGE_SIZE"),
     )
+
+
+def _facts(stat: str) -> list[str]:
+    """The fields of a stat file from the state on.
+
+    The program's name comes second, in brackets, and may contain anything, even brackets.
+    """
+    return stat[stat.rindex(")") + 2 :].split()
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether no thread runs any more; what is gone does not."""
+    try:
+        stats = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # a thread has just ended: look again
+    return all(_facts(stat)[0] in "TtZX" for stat in stats)
 
 
 def _children_file(pid: int) -> Path:

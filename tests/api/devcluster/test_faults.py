@@ -61,9 +61,11 @@ def test_the_api_server_comes_back_on_its_port_with_its_data(
 
 def test_a_paused_api_server_takes_connections_and_answers_nobody(minimal):
     minimal.pause_apiserver()
-    with pytest.raises(TimeoutError):
-        minimal.endpoint().request("GET", "/readyz", timeout=0.5)
-    minimal.resume_apiserver()
+    try:
+        with pytest.raises(TimeoutError):
+            minimal.endpoint().request("GET", "/readyz", timeout=0.5)
+    finally:
+        minimal.resume_apiserver()  # or others would wait for it in vain
     assert minimal.endpoint().request("GET", "/readyz").status == 200
 
 

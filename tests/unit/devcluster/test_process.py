@@ -88,7 +88,7 @@ def test_children_that_outlive_their_parent_are_killed(run):
 def test_a_paused_process_stands_still_until_it_is_resumed(run):
     sleeper = run("sleep", "1000")
     sleeper.pause()
-    block_until(lambda: state_of(sleeper.pid) == "T")
+    assert state_of(sleeper.pid) == "T"
     sleeper.resume()
     block_until(lambda: state_of(sleeper.pid) == "S")
 
