@@ -17,19 +17,19 @@ from typing import cast
 import msgspec
 
 from benchmarks.pods import running_status, worker_pod
-from mpi_operator.api.reading import read_job
+from mpi_operator.api.decode import read_job
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.settings import Settings
+from mpi_operator.controller.cached_types import Pod
 from mpi_operator.controller.caches import Caches
-from mpi_operator.controller.kinds import Pod
-from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.job_state import Memories
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.cache import Cache
 from mpi_operator.kube.client import Client
+from mpi_operator.kube.noop_metrics import UNMEASURED
 from mpi_operator.kube.resources import PODS
-from mpi_operator.kube.unmeasured import UNMEASURED
 from tests.support.mpijobs import mpijob
 from tests.support.worlds import World
 

@@ -12,8 +12,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.api import schema
-from mpi_operator.api.definition import custom_resource_definition
-from mpi_operator.controller.series import Series
+from mpi_operator.api.crd import custom_resource_definition
+from mpi_operator.controller.metrics import Series
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.operator import exit_codes, options
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from benchmarks.measure import at_once
 from benchmarks.operators.jobs import MPIJOBS, WORKER_SELECTOR
 from mpi_operator.api import MPIJob
-from mpi_operator.api.reading import read_job
+from mpi_operator.api.decode import read_job
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.service import service

@@ -16,7 +16,7 @@ from benchmarks.operators.requests import Missing
 from benchmarks.operators.running import Running, running
 from devcluster.audit import Record
 from devcluster.control_plane import APISERVER, ControlPlane
-from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import (

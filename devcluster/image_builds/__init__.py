@@ -8,7 +8,7 @@ that into a hash, `debian` makes the ground that they stand on, `buildah` builds
 all that are missing. `python -m devcluster.image_builds` is the command line.
 """
 
-from .building import provide
-from .catalog import IMAGES, Image
+from devcluster.image_builds.building import provide
+from devcluster.image_builds.catalog import IMAGES, Image
 
 __all__ = ["IMAGES", "Image", "provide"]

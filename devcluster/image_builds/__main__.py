@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from devcluster.binaries import BuildFailed, CannotBuild
 from devcluster.binaries import say_to_stderr as say
-
-from . import building, catalog
-from .failures import ImageNotBuilt
+from devcluster.image_builds import building, catalog
+from devcluster.image_builds.failures import ImageNotBuilt
 
 _EXAMPLES = """\
 examples:

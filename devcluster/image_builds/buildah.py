@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from devcluster import readiness
-
-from . import debian
-from .failures import ImageNotBuilt
+from devcluster.image_builds import debian
+from devcluster.image_builds.failures import ImageNotBuilt
 
 # Where the build of an image finds the certificates that this machine trusts: a company's network
 # may inspect TLS. Only mounted while it builds.

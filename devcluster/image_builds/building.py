@@ -9,13 +9,12 @@ from pathlib import Path
 
 from devcluster import binaries, locks, packages
 from devcluster.binaries import CannotBuild, Say, say_to_stderr
+from devcluster.image_builds import catalog, debian, steps
+from devcluster.image_builds.buildah import Buildah
+from devcluster.image_builds.catalog import CHECKOUT, IMAGES, Image
+from devcluster.image_builds.keys import key_of
+from devcluster.image_builds.steps import Step
 from devcluster.packages import Package
-
-from . import catalog, debian, steps
-from .buildah import Buildah
-from .catalog import CHECKOUT, IMAGES, Image
-from .keys import key_of
-from .steps import Step
 
 _PACKAGES = (Package("buildah", ("buildah",)), Package("mmdebstrap", ("mmdebstrap",)))
 _KEPT = 3

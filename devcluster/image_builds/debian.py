@@ -9,8 +9,7 @@ import subprocess
 from pathlib import Path
 
 from devcluster import readiness
-
-from .failures import ImageNotBuilt
+from devcluster.image_builds.failures import ImageNotBuilt
 
 _APT = ('APT::Install-Recommends "false"', 'Acquire::Languages "none"')
 _DPKG = (

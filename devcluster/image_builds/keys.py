@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster import binaries
-
-from . import debian
-from .catalog import CHECKOUT, IMAGES, Image
+from devcluster.image_builds import debian
+from devcluster.image_builds.catalog import CHECKOUT, IMAGES, Image
 
 
 def key_of(image: Image) -> str:

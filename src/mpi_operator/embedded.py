@@ -14,19 +14,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from mpi_operator.api.complaints import InvalidJob
-from mpi_operator.api.reading import read_job
-from mpi_operator.build.ownership import MPI_JOBS
-from mpi_operator.kube import errors
-from mpi_operator.kube.resources import Manifest
-from mpi_operator.local import mpi
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.job_controller import JobController
-from mpi_operator.local.job_decisions import Pace
-from mpi_operator.local.kinds import Kind, Scale
-from mpi_operator.local.node import Node
-from mpi_operator.local.sandbox.protocol import Kind as SandboxKind
-from mpi_operator.local.server import serving
+from .api.decode import read_job
+from .api.field_errors import InvalidJob
+from .build.ownership import MPI_JOBS
+from .kube import errors
+from .kube.resources import Manifest
+from .local import mpi_installation
+from .local.apiserver.cluster import LocalCluster
+from .local.apiserver.served_kinds import Kind, Scale
+from .local.jobs.job_controller import JobController
+from .local.jobs.job_decisions import Pace
+from .local.kubelet.node import Node
+from .local.sandbox.protocol import Kind as SandboxKind
+from .local.socket.socket_server import serving
 
 __all__ = ["MPI_JOBS", "machine", "uncontrolled_machine"]
 
@@ -41,7 +41,7 @@ async def machine(
     directory: Path,
     *,
     working_directory: Path,
-    implementation: mpi.Installation | None = None,
+    implementation: mpi_installation.Installation | None = None,
     oversubscribe: bool = False,
     kind: SandboxKind | None = None,
     on_plain: Callable[[str], None] = lambda why: None,
@@ -69,7 +69,7 @@ async def uncontrolled_machine(
     directory: Path,
     *,
     working_directory: Path,
-    implementation: mpi.Installation | None = None,
+    implementation: mpi_installation.Installation | None = None,
     oversubscribe: bool = False,
     kind: SandboxKind | None = None,
     on_plain: Callable[[str], None] = lambda why: None,
@@ -95,9 +95,9 @@ async def uncontrolled_machine(
 
 async def _control(cluster: LocalCluster) -> None:
     # Loaded while the helper process of the node starts: a person waits for both.
-    from mpi_operator.build.settings import Settings  # noqa: PLC0415
-    from mpi_operator.build.ssh_secret import KeyPair  # noqa: PLC0415
-    from mpi_operator.controller.controller import Controller  # noqa: PLC0415
+    from .build.settings import Settings  # noqa: PLC0415
+    from .build.ssh_secret import KeyPair  # noqa: PLC0415
+    from .controller.controller import Controller  # noqa: PLC0415
 
     # The agent of the node is the transport, so nobody needs keys.
     settings = Settings(uses_ssh=False)

@@ -3,15 +3,7 @@
 import pytest
 
 from devcluster.endpoint import Endpoint
-from tests.support.pods import (
-    SERVES_ITS_NAME,
-    a_pod,
-    a_service,
-    await_ready,
-    create,
-    pod,
-    shell,
-)
+from tests.support.pods import SERVES_ITS_NAME, a_pod, a_service, await_ready, create, pod, shell
 from tests.support.waiting import block_until
 
 FETCH = "timeout 5 wget -q -O - http://"

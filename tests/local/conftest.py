@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local import runs
-from mpi_operator.local.pods.recipe import POD_VARIABLE
-from mpi_operator.local.sandbox import census
+from mpi_operator.local.kubelet.container_spec import POD_VARIABLE
+from mpi_operator.local.runs import runs
+from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
@@ -19,7 +19,7 @@ KINDS = [Kind.NAMESPACES, Kind.PLAIN]
 def marked(directory: Path) -> list[int]:
     """The processes of all runs below a directory."""
     mark = f"{RUN_VARIABLE}={directory}/".encode()
-    return [pid for pid in census.parents() if _has_prefix(pid, mark)]
+    return [pid for pid in process_tree.parents() if _has_prefix(pid, mark)]
 
 
 def processes(run: runs.Run, pod: str) -> list[int]:
@@ -27,8 +27,8 @@ def processes(run: runs.Run, pod: str) -> list[int]:
     marks = (f"{RUN_VARIABLE}={run.directory}".encode(), f"{POD_VARIABLE}={pod}".encode())
     return [
         pid
-        for pid in census.parents()
-        if all(census.has_in_environment(pid, mark) for mark in marks)
+        for pid in process_tree.parents()
+        if all(process_tree.has_in_environment(pid, mark) for mark in marks)
     ]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.node import Node
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.kubelet.node import Node
 from tests.support.waiting import until
 
 NAMESPACE = "default"

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from mpi_operator.local import runs
+from mpi_operator.local.runs import runs
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
 

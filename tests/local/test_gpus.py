@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mpi_operator.local import mpi
+from mpi_operator.local import mpi_installation
 from tests.local import mpi_job
 from tests.local.environments import PACKAGES, environment
 from tests.local.machine import machine
@@ -71,7 +71,7 @@ if seen:
 )
 async def test_what_the_ranks_of_an_mpi_see(run, tmp_path, implementation, worker, seen):
     (tmp_path / "seen.py").write_text(SEEN)
-    tools = mpi.Installation(implementation, environment(implementation).mpirun).tools
+    tools = mpi_installation.Installation(implementation, environment(implementation).mpirun).tools
     options = {"environment": USER, "tools": lambda pod: tools}
     async with machine(run.directory, tmp_path, **options) as pods:
         command = ("mpirun", "-n", "2", "python", "seen.py")

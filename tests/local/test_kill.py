@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local import runs
-from mpi_operator.local.sandbox import census
+from mpi_operator.local.runs import runs
+from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.conftest import marked
 from tests.local.test_pods import count, nap
@@ -34,7 +34,7 @@ def owner(root, kind):
 
 
 def warden_of(process) -> int:
-    [warden] = [pid for pid, parent in census.parents().items() if parent == process.pid]
+    [warden] = [pid for pid, parent in process_tree.parents().items() if parent == process.pid]
     return warden
 
 
@@ -56,7 +56,7 @@ def test_with_the_warden_its_processes_end(owner, root):
 
 def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
     processes = marked(root)
-    keepers = [warden_of(owner), *census.descendants(warden_of(owner))]
+    keepers = [warden_of(owner), *process_tree.descendants(warden_of(owner))]
     keepers = [pid for pid in keepers if pid in processes and _is_helper(pid)]
     for pid in (owner.pid, *keepers):
         os.kill(pid, signal.SIGKILL)

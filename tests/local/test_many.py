@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator import embedded
-from mpi_operator.local import runs
+from mpi_operator.local.runs import runs
 from tests.local.conftest import marked, processes
 from tests.local.life import UNTIL_DONE, Life, running
 from tests.support.waiting import until

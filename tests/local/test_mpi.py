@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local import mpi
-from mpi_operator.local.sandbox import census
+from mpi_operator.local import mpi_installation
+from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local import mpi_job
 from tests.local.environments import PACKAGES, environment
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(300)  # the first time, wheels are fetched: 330
 @pytest.fixture(scope="session", params=PACKAGES, ids=str)
 def installation(request):
     made = environment(request.param)
-    return mpi.Installation(request.param, made.mpirun)
+    return mpi_installation.Installation(request.param, made.mpirun)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def abandoned_segments() -> set[str]:
 
 
 def all_maps() -> Iterator[str]:
-    for pid in census.parents():
+    for pid in process_tree.parents():
         with suppress(OSError):
             yield Path(f"/proc/{pid}/maps").read_text()
 

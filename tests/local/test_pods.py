@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from mpi_operator.kube.resources import PODS, SECRETS
-from mpi_operator.local.pods.capacity import Machine
-from mpi_operator.local.sandbox import census
+from mpi_operator.local.kubelet.capacity import Machine
+from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import NAMESPACE, machine
 from tests.support.waiting import until
@@ -262,7 +262,7 @@ def nap(seconds: int) -> str:
 
 def running(*words: str) -> list[int]:
     line = b"\0".join(word.encode() for word in words) + b"\0"
-    return [pid for pid in census.parents() if _command_line(pid) == line]
+    return [pid for pid in process_tree.parents() if _command_line(pid) == line]
 
 
 def count(*words: str) -> int:
@@ -361,7 +361,7 @@ async def test_a_pod_whose_sandbox_is_killed_has_failed(pods):
     await pods.until_phase("p", "Running")
     await until(lambda: count("sleep", nap(985)) == 1)
     [sleeper] = running("sleep", nap(985))
-    os.kill(census.parents()[sleeper], signal.SIGKILL)
+    os.kill(process_tree.parents()[sleeper], signal.SIGKILL)
     status = await pods.end_of("p")
     assert (status["phase"], status["reason"]) == ("Failed", "SandboxLost")
     await until(lambda: count("sleep", nap(985)) == 0, 5)

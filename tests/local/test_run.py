@@ -213,7 +213,7 @@ def test_an_mpi_that_is_missing_is_named_with_what_installs_it(tmp_path):
 
 def test_nothing_heavy_is_loaded():
     program = (
-        "import sys; import mpi_operator.cli.main, mpi_operator.cli.run, mpi_operator.cli.voice; "
+        "import sys; import mpi_operator.cli.main, mpi_operator.cli.run, mpi_operator.cli.output; "
         f"print([name for name in {LIGHT!r} if name in sys.modules])"
     )
     done = subprocess.run(

@@ -13,8 +13,7 @@ import msgspec
 from mpi_operator.api import labels
 from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
-from mpi_operator.controller.caches import Caches, job_key
-from mpi_operator.controller.kinds import (
+from mpi_operator.controller.cached_types import (
     MPI_JOBS,
     PRIORITY_CLASSES,
     LauncherJob,
@@ -25,17 +24,10 @@ from mpi_operator.controller.kinds import (
     StoredPodGroup,
     StoredService,
 )
+from mpi_operator.controller.caches import Caches, job_key
 from mpi_operator.kube import errors
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.resources import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SERVICES,
-    Key,
-    Manifest,
-    Resource,
-)
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Key, Manifest, Resource
 
 T = TypeVar("T", bound=Object)
 T_ = TypeVar("T_", bound=Manifest | None)

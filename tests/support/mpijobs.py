@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest, Resource

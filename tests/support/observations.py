@@ -11,8 +11,8 @@ from mpi_operator.api import labels, names, read_job
 from mpi_operator.api.types import MPIJob, MPIJobStatus
 from mpi_operator.build import config_map, service, worker_pod
 from mpi_operator.build.settings import Settings
-from mpi_operator.controller import pods
-from mpi_operator.controller.kinds import LauncherJob, Pod, StoredConfigMap, StoredService
+from mpi_operator.controller import pod_state
+from mpi_operator.controller.cached_types import LauncherJob, Pod, StoredConfigMap, StoredService
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.replacement import Count, as_annotation
 from mpi_operator.kube.resources import Manifest
@@ -190,7 +190,9 @@ def observed(
 ) -> Observed:
     """A job that has what pods need. Its ConfigMap lists those that run, unless it is said."""
     pods_: tuple[Pod, ...] = tuple(workers)
-    running = {names.worker_index(job, pod.metadata.name) for pod in pods_ if pods.is_running(pod)}
+    running = {
+        names.worker_index(job, pod.metadata.name) for pod in pods_ if pod_state.is_running(pod)
+    }
     listed = (index for index in running if index is not None) if hosts is None else hosts
     return Observed(
         **{

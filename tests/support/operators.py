@@ -7,15 +7,15 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
-from mpi_operator.controller.attention import Attention
 from mpi_operator.controller.execute import Executor
-from mpi_operator.controller.fair_slots import FairSlots
+from mpi_operator.controller.job_state import Memories
 from mpi_operator.controller.listen import Listener
-from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.metrics import Series
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.publish import Publisher
+from mpi_operator.controller.reconcile_limiter import Attention
 from mpi_operator.controller.reconciler import Reconciler
-from mpi_operator.controller.series import Series
+from mpi_operator.controller.write_limiter import FairSlots
 from tests.support.cluster import Shelves
 from tests.support.observations import PLAIN
 from tests.support.scripted import Diary, ScriptedClient

@@ -14,8 +14,8 @@ from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.controller.actions import Action, Create, CreateKeys, Delete, Patch, Resume
-from mpi_operator.controller.kinds import MPI_JOBS
-from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.cached_types import MPI_JOBS
+from mpi_operator.controller.job_state import Memories
 from mpi_operator.controller.news import News
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.observed import Observed

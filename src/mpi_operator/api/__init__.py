@@ -8,8 +8,8 @@
 """
 
 from . import conditions, labels, names
-from .complaints import Complaint, InvalidJob
-from .reading import read_job, salvaged_job, warnings
+from .decode import read_job, salvaged_job, warnings
+from .field_errors import Complaint, InvalidJob
 from .types import MPIJob, MPIJobSpec, MPIJobStatus, manifest
 
 __all__ = [

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from . import annotations, names
-from .complaints import Complaint, Path, shown
+from .field_errors import Complaint, Path, shown
 from .types import LauncherSpec, MPIJob, ReplicaSpec, ReplicaType
 
 _NAME = Path().field("metadata").field("name")

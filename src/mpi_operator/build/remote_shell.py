@@ -11,8 +11,8 @@ from mpi_operator.kube.resources import Manifest
 
 from . import scripts, ssh_ports
 from .implementations import remote_shell_environment
-from .node_patience import node_patience
 from .settings import Settings
+from .ssh_keepalive import node_patience
 
 SCRIPT_PATH = f"{scripts.PATH}/{scripts.REMOTE_SHELL}"
 

@@ -3,7 +3,7 @@
 import click
 
 from mpi_operator.build.ownership import MPI_JOBS
-from mpi_operator.local import records
+from mpi_operator.local.runs import records
 
 from . import arguments, local_jobs
 from .local_jobs import FinishedJob, RunningJob

@@ -11,11 +11,11 @@ from mpi_operator.api import labels
 from mpi_operator.api.types import Condition
 from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
-from . import arguments, local_jobs, showing
+from . import arguments, local_jobs, printers
+from .format import age, gist, table, workers
+from .job_stream import detail_of
 from .local_jobs import FinishedJob, LocalJob
 from .outcome import finish
-from .story import detail_of
-from .words import age, gist, table, workers
 
 _INDENT = "  "
 _LAST_EVENTS = 20
@@ -49,8 +49,8 @@ async def _describe(name: str, run: str | None, output: str) -> None:
         told = description(found, pods.items, events.items, datetime.now(UTC))
         click.echo("\n".join(told))
     else:
-        items = [showing.as_object(found), *pods.items, *events.items]
-        click.echo(showing.as_text(showing.as_list(items), output))
+        items = [printers.as_object(found), *pods.items, *events.items]
+        click.echo(printers.as_text(printers.as_list(items), output))
 
 
 def description(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mpi_operator.api import conditions, labels
 from mpi_operator.api.types import ConditionType, MPIJob
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.records import End
+from mpi_operator.local.runs.records import End
 
 SUCCESS = 0
 FAILED = 1

@@ -2,7 +2,7 @@
 
 import click
 
-from . import arguments, local_jobs, showing
+from . import arguments, local_jobs, printers
 from .outcome import finish
 
 
@@ -24,6 +24,6 @@ def command(name: str, run: str | None, output: str) -> None:
 async def _get(name: str, run: str | None, output: str) -> None:
     found = await local_jobs.find(name, run)
     if output == "table":
-        click.echo(showing.as_table([found]))
+        click.echo(printers.as_table([found]))
     else:
-        click.echo(showing.as_text(showing.as_object(found), output))
+        click.echo(printers.as_text(printers.as_object(found), output))

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from . import arguments, image_files
+from .format import table
 from .image_contract import Finding, State, findings
 from .image_files import Image, UnreadableImage
 from .outcome import FAILED
-from .showing import as_text
-from .words import table
+from .printers import as_text
 
 _HEAD = ("RULE", "STATE", "FOUND")
 

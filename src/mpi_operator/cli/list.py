@@ -2,7 +2,7 @@
 
 import click
 
-from . import arguments, local_jobs, showing
+from . import arguments, local_jobs, printers
 from .outcome import finish
 
 
@@ -22,9 +22,9 @@ def command(output: str) -> None:
 async def _list(output: str) -> None:
     jobs = await local_jobs.everything()
     if output != "table":
-        items = [showing.as_object(job) for job in jobs]
-        click.echo(showing.as_text(showing.as_list(items), output))
+        items = [printers.as_object(job) for job in jobs]
+        click.echo(printers.as_text(printers.as_list(items), output))
     elif jobs:
-        click.echo(showing.as_table(jobs))
+        click.echo(printers.as_table(jobs))
     else:
         click.echo("you have no jobs on this machine", err=True)

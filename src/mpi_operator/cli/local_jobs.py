@@ -15,16 +15,16 @@ from pathlib import Path
 import click
 
 from mpi_operator.api import conditions
-from mpi_operator.api.reading import salvaged_job
+from mpi_operator.api.decode import salvaged_job
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local import records, runs
-from mpi_operator.local.finished import FinishedRun, Reader
-from mpi_operator.local.remote import RemoteCluster
+from mpi_operator.local.runs import records, runs
+from mpi_operator.local.runs.finished import FinishedRun, Reader
+from mpi_operator.local.socket.socket_client import RemoteCluster
 
-from . import words
+from . import format
 from .outcome import Refusal
 
 _PATIENCE_SECONDS = 5.0
@@ -46,7 +46,7 @@ class LocalJob:
 
     @property
     def state(self) -> str:
-        return words.state(self.job)
+        return format.state(self.job)
 
     @property
     def summary(self) -> str:

@@ -9,9 +9,9 @@ from mpi_operator.api import labels, names
 from mpi_operator.kube.resources import PODS, Manifest
 
 from . import arguments, local_jobs
+from .job_stream import Happening, JobChanged, JobDeleted, Line, has_ended, story
 from .local_jobs import LocalJob, RunningJob
 from .outcome import Refusal, finish
-from .story import Happening, JobChanged, JobDeleted, Line, has_ended, story
 
 _LAST_LINES_SECONDS = 2.0
 

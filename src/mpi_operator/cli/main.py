@@ -117,7 +117,7 @@ def run(
     from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
     from . import run as running  # noqa: PLC0415
-    from .voice import Json, Plain  # noqa: PLC0415
+    from .output import Json, Plain  # noqa: PLC0415
 
     try:
         job = job_file.parse(sys.stdin.read(), "stdin") if str(file) == "-" else job_file.read(file)

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpi_operator.api.complaints import InvalidJob
-from mpi_operator.api.reading import read_job, warnings
+from mpi_operator.api.decode import read_job, warnings
+from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local import mpi, records, runs
+from mpi_operator.local import mpi_installation
+from mpi_operator.local.runs import records, runs
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
 from . import ending
 from .job_file import UnusableFile
-from .memory import Memory, remembering
-from .story import JobChanged, JobDeleted, Line, Story, has_ended, story
-from .voice import Verdict, Voice
+from .job_stream import JobChanged, JobDeleted, Line, Story, has_ended, story
+from .output import Verdict, Voice
+from .recorder import Memory, remembering
 
 _LAST_LINES_SECONDS = 2.0
 _NAMESPACE = "default"
@@ -45,7 +46,7 @@ class Task(NamedTuple):
     manifest: Manifest
     job: MPIJob
     directory: Path
-    installation: mpi.Installation
+    installation: mpi_installation.Installation
     wishes: Wishes
 
 
@@ -78,10 +79,10 @@ def _checked(manifest: Manifest, voice: Voice) -> MPIJob:
     return job
 
 
-def _mpi(job: MPIJob) -> mpi.Installation:
+def _mpi(job: MPIJob) -> mpi_installation.Installation:
     try:
-        return mpi.find(job.spec.mpi_implementation.value)
-    except mpi.NotInstalled as missing:
+        return mpi_installation.find(job.spec.mpi_implementation.value)
+    except mpi_installation.NotInstalled as missing:
         raise UnusableFile(str(missing)) from missing
 
 

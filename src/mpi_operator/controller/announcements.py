@@ -6,7 +6,7 @@ from mpi_operator.api import conditions
 from mpi_operator.api.types import Condition, ConditionType, MPIJobStatus
 
 from .news import News, normal, warning
-from .trouble import Reason, Trouble, lost_worker, most_important
+from .problems import Reason, Trouble, lost_worker, most_important
 
 
 def became_true(old: MPIJobStatus, new: MPIJobStatus, kind: ConditionType) -> bool:

@@ -14,17 +14,9 @@ from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.resources import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SERVICES,
-    Key,
-    Manifest,
-    Resource,
-)
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Key, Manifest, Resource
 
-from .kinds import (
+from .cached_types import (
     MPI_JOBS,
     PRIORITY_CLASSES,
     LauncherJob,

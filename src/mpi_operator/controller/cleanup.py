@@ -9,9 +9,9 @@ from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import JOBS, PODS, Key
 
-from . import pods
+from . import pod_state
 from .actions import Action, Delete, delete
-from .kinds import MPI_JOBS, Pod
+from .cached_types import MPI_JOBS, Pod
 from .launcher import stopping_actions
 from .observed import Observed
 
@@ -59,6 +59,6 @@ def _goes_itself(seen: Observed) -> bool:
 
 
 def _is_cleaned(pod: Pod, policy: CleanPodPolicy) -> bool:
-    if policy is CleanPodPolicy.NONE or pods.is_terminating(pod):
+    if policy is CleanPodPolicy.NONE or pod_state.is_terminating(pod):
         return False
-    return policy is CleanPodPolicy.ALL or not pods.has_ended(pod)
+    return policy is CleanPodPolicy.ALL or not pod_state.has_ended(pod)

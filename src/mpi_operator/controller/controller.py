@@ -11,28 +11,28 @@ from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
+from mpi_operator.kube.noop_metrics import UNMEASURED
 from mpi_operator.kube.objects import Object
+from mpi_operator.kube.queue_workers import work
 from mpi_operator.kube.resources import Key, Resource
-from mpi_operator.kube.unmeasured import UNMEASURED
-from mpi_operator.kube.workers import work
 from mpi_operator.kube.workqueue import WorkQueue
 
-from .attention import Attention
+from .cached_types import Pod, StoredJob
 from .caches import Caches, job_key
 from .execute import Executor
-from .fair_slots import FairSlots
-from .kinds import Pod, StoredJob
+from .job_state import Memories
 from .listen import Listener
-from .memory import Memories
 from .observe import Observer
 from .publish import Publisher
+from .reconcile_limiter import Attention
 from .reconciler import Reconciler
 from .ssh_keys import new_key_pair
+from .write_limiter import FairSlots
 
 if TYPE_CHECKING:
     from mpi_operator.kube.metrics import Metrics
 
-    from .series import Series
+    from .metrics import Series
 
 # A look at a job costs more the more pods it has, and they all change at the same time: with a
 # thousand of them a look every half second is enough, with two it comes nearly at once.

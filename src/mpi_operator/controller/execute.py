@@ -21,17 +21,17 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
-from . import trouble
+from . import problems
 from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
+from .cached_types import is_controlled_by
 from .caches import Caches
 from .clock import Clock, utc_now
-from .fair_slots import FairSlots
-from .kinds import is_controlled_by
-from .memory import Memories, Memory
+from .job_state import Memories, Memory
 from .news import News
 from .observed import Taken
+from .problems import Trouble
 from .ssh_keys import new_key_pair
-from .trouble import Trouble
+from .write_limiter import FairSlots
 
 # So many writes of one stage at first, and some more at a time for each that went well: what is
 # refused once is mostly refused a thousand times.
@@ -96,7 +96,7 @@ class Executor:
             await _Stage(self, job, stage, outcome).run()
             if not outcome.is_good:
                 break
-        outcome.troubles = trouble.condensed(outcome.troubles)
+        outcome.troubles = problems.condensed(outcome.troubles)
         return outcome
 
     async def do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
@@ -106,18 +106,18 @@ class Executor:
             async with self._slots.slot(key):
                 await self._do(job, action, outcome)
         except _REFUSALS as error:
-            why = trouble.refusal(error, _describe(action), is_template=_has_template(action))
+            why = problems.refusal(error, _describe(action), is_template=_has_template(action))
             outcome.refuse(action, why)
         except errors.NotFound as error:
             if isinstance(action, Create | CreateKeys):  # no such kind, or no such namespace
-                outcome.refuse(action, trouble.refusal(error, _describe(action)))
+                outcome.refuse(action, problems.refusal(error, _describe(action)))
             else:
                 outcome.is_stale = True
         except errors.Conflict:
             outcome.is_stale = True
         except errors.ServerError as error:
-            if trouble.is_admission(error):  # a webhook that is down is a person's business
-                outcome.refuse(action, trouble.refusal(error, _describe(action)))
+            if problems.is_admission(error):  # a webhook that is down is a person's business
+                outcome.refuse(action, problems.refusal(error, _describe(action)))
             else:
                 outcome.error = error
         except errors.KubeError as error:
@@ -295,7 +295,7 @@ def _describe(action: Action) -> str:
 
 def _taken(action: Action) -> Trouble:
     resource, key = target(action)
-    return Trouble(trouble.Reason.NAME_TAKEN, str(Taken(resource.kind, key.name)))
+    return Trouble(problems.Reason.NAME_TAKEN, str(Taken(resource.kind, key.name)))
 
 
 def _has_template(action: Action) -> bool:

@@ -1,6 +1,6 @@
 """On which worker a launcher gave up, and what that worker itself complains about."""
 
-from . import pods
+from . import pod_state
 from .observed import Observed
 from .remote_words import gave_up
 
@@ -14,6 +14,6 @@ def given_up(seen: Observed, words: str) -> str:
     if contact is None:
         return ""
     workers = (pod for pod in seen.workers.values() if pod.metadata.name == contact.worker)
-    complaints = (pods.complaint(pod, seen.probed_container) for pod in workers)
+    complaints = (pod_state.complaint(pod, seen.probed_container) for pod in workers)
     reason, message = next(complaints, None) or ("", "")
     return f"{contact.sentence}; {reason}: {message}" if reason else contact.sentence

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
 
-from . import pods, trouble
+from . import pod_state, problems
 from .given_up import given_up
 from .observed import Observed
-from .trouble import Trouble
+from .problems import Trouble
 
 _NOW = timedelta(0)
 
@@ -51,27 +51,27 @@ def _began(seen: Observed, now: datetime) -> datetime:
 def _is_starting(seen: Observed) -> bool:
     has_run = conditions.is_true(seen.job.status.conditions, ConditionType.RUNNING)
     has_failed = seen.launcher is not None and seen.launcher.status.failed > 0
-    has_ended = any(pods.has_ended(pod) for pod in seen.launcher_pods)
+    has_ended = any(pod_state.has_ended(pod) for pod in seen.launcher_pods)
     return not (has_run or has_failed or has_ended or _runs(seen))
 
 
 def _runs(seen: Observed) -> bool:
     """Whether it has come to run by now, and only its status does not say so yet."""
-    return seen.are_workers_running and any(map(pods.is_running, seen.launcher_pods))
+    return seen.are_workers_running and any(map(pod_state.is_running, seen.launcher_pods))
 
 
 def _given_up(seen: Observed) -> str:
     """What the first try of the launcher says. Further ones begin after the start."""
-    first = min(seen.launcher_pods, key=pods.by_age, default=None)
+    first = min(seen.launcher_pods, key=pod_state.by_age, default=None)
     failed = seen.launcher.status.failed if seen.launcher else 0
-    if first is None or failed > 1 or pods.ends(first) > 1:
+    if first is None or failed > 1 or pod_state.ends(first) > 1:
         return ""
-    return given_up(seen, pods.last_words(first))
+    return given_up(seen, pod_state.last_words(first))
 
 
 def _missing(seen: Observed) -> str:
     """Who is not there."""
-    is_there = pods.is_ready if seen.job.spec.launcher_waits else pods.is_running
+    is_there = pod_state.is_ready if seen.job.spec.launcher_waits else pod_state.is_running
     absent = [
         names.worker(seen.job, index)
         for index in range(seen.job.spec.worker_count)
@@ -88,4 +88,4 @@ def _missing(seen: Observed) -> str:
 def _trouble(limit: timedelta, why: str) -> Trouble:
     seconds = int(limit.total_seconds())
     message = f"The job did not start within {seconds} s ({annotations.INIT_TIMEOUT}): {why}"
-    return Trouble(trouble.Reason.INIT_TIMEOUT, message, is_fatal=True)
+    return Trouble(problems.Reason.INIT_TIMEOUT, message, is_fatal=True)

@@ -6,7 +6,7 @@ from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import JOBS
 
-from . import pods
+from . import pod_state
 from .actions import Action, AdoptLauncher, Create, Resume, patch
 from .launcher_end import has_ended
 from .news import News, warning
@@ -29,7 +29,7 @@ def adopting_actions(seen: Observed) -> Iterator[Action]:
     """Get to know a launcher that the operator before us made: we only hear of what is labelled."""
     strays = seen.stray_launcher_pods
     if seen.is_finished:  # what has ended needs no stopping
-        strays = tuple(pod for pod in strays if not pods.has_ended(pod))
+        strays = tuple(pod for pod in strays if not pod_state.has_ended(pod))
     if strays:
         yield AdoptLauncher(seen.job)
 

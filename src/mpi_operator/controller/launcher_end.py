@@ -8,8 +8,8 @@ What success is worth where workers were lost is another question (`lost_workers
 
 from datetime import datetime
 
-from . import pods
-from .kinds import moment
+from . import pod_state
+from .cached_types import moment
 from .observed import Observed
 
 
@@ -22,7 +22,7 @@ def has_succeeded(seen: Observed) -> bool:
     if launcher is None or launcher.is_done:
         return launcher is not None and launcher.condition("Complete") is not None
     # What becomes of one that is deleted, the Job decides: it may have ended well because of that.
-    return pod is not None and not pods.is_terminating(pod)
+    return pod is not None and not pod_state.is_terminating(pod)
 
 
 def success_time(seen: Observed) -> datetime | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from mpi_operator.api import conditions
 from mpi_operator.api.types import MPIJob, MPIJobStatus
 
-from . import pods
+from . import pod_state
 from .news import News, warning
 from .observed import Observed
 
@@ -26,7 +26,7 @@ def most_tries(job: MPIJob) -> int:
 
 def restarts(seen: Observed) -> int:
     """How often a launcher was started again in its pod."""
-    return sum(pods.restarts(pod) for pod in seen.launcher_pods)
+    return sum(pod_state.restarts(pod) for pod in seen.launcher_pods)
 
 
 def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> Iterator[News]:
@@ -44,7 +44,9 @@ def launcher_news(seen: Observed, status: MPIJobStatus, known_restarts: int) -> 
 
 def _restarts_of_the_living(seen: Observed) -> int:
     """Those that Kubernetes counts: a pod that failed is one failure, however often it tried."""
-    return sum(pods.restarts(pod) for pod in seen.launcher_pods if not pods.has_ended(pod))
+    return sum(
+        pod_state.restarts(pod) for pod in seen.launcher_pods if not pod_state.has_ended(pod)
+    )
 
 
 def _failed(status: MPIJobStatus) -> int:
@@ -53,9 +55,11 @@ def _failed(status: MPIJobStatus) -> int:
 
 
 def _how_it_ended(seen: Observed) -> str:
-    ended = [pod for pod in seen.launcher_pods if pods.last_exit(pod) or pods.is_failed(pod)]
+    ended = [
+        pod for pod in seen.launcher_pods if pod_state.last_exit(pod) or pod_state.is_failed(pod)
+    ]
     if ended:
-        last = max(ended, key=pods.by_age)
-        return f"{last.metadata.name}: {pods.how_it_ended(last)}"
+        last = max(ended, key=pod_state.by_age)
+        return f"{last.metadata.name}: {pod_state.how_it_ended(last)}"
     heard = ": ".join(filter(None, (seen.last_exit, seen.last_words)))
     return f"its pod is gone{f' ({heard})' if heard else ''}"

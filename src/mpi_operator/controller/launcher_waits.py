@@ -16,10 +16,10 @@ from mpi_operator.build.implementations import chooses_remote_shell
 from mpi_operator.build.scripts import WAITING
 from mpi_operator.build.settings import Settings
 
-from . import pods, trouble
-from .kinds import Pod
+from . import pod_state, problems
+from .cached_types import Pod
 from .observed import Heard, Observed
-from .trouble import Trouble
+from .problems import Trouble
 
 # The remote shell repeats itself every half minute, and later where name servers are slow.
 FRESH = timedelta(minutes=2)
@@ -75,7 +75,7 @@ def launcher_waits(seen: Observed) -> Trouble | None:
     index = min(waits)
     name = names.worker(seen.job, index)
     whom = f"{len(waits)} workers, such as {name}" if len(waits) > 1 else name
-    return Trouble(trouble.Reason.LAUNCHER_WAITS, f"{_SENTENCE}{whom}: {waits[index]}")
+    return Trouble(problems.Reason.LAUNCHER_WAITS, f"{_SENTENCE}{whom}: {waits[index]}")
 
 
 def still_heard(heard: Heard | None, seen: Observed, now: datetime) -> Heard | None:
@@ -89,28 +89,28 @@ def still_heard(heard: Heard | None, seen: Observed, now: datetime) -> Heard | N
         return heard if pod else None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     is_told = running is not None and _SENTENCE in running.message
-    age = pods.running_time(pod, now)
+    age = pod_state.running_time(pod, now)
     is_known = heard is None and age >= _FIRST and not is_told
     return Heard(pod.metadata.uid, now if is_known else now - age)
 
 
 def _running(seen: Observed) -> Pod | None:
     """The launcher's pod that is at work."""
-    running = filter(pods.is_running, seen.launcher_pods)
-    return max(running, key=pods.by_age, default=None)
+    running = filter(pod_state.is_running, seen.launcher_pods)
+    return max(running, key=pod_state.by_age, default=None)
 
 
 def _speaker(seen: Observed, settings: Settings) -> Pod | None:
     """The pod that would say it, and can be heard."""
     job, pod = seen.job, _running(seen)
     has_remote_shell = remote_shell.is_used(job, settings) and not chooses_remote_shell(job)
-    if pod is None or pods.silence(pod) or not job.spec.worker_count:
+    if pod is None or pod_state.silence(pod) or not job.spec.worker_count:
         return None
     return pod if has_remote_shell else None
 
 
 def _next_time(seen: Observed, pod: Pod, now: datetime) -> datetime:
-    began = now - pods.running_time(pod, now)
+    began = now - pod_state.running_time(pod, now)
     heard = seen.heard
     if heard is None or heard.at <= began:
         return began + _FIRST

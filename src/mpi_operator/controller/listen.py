@@ -10,8 +10,8 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 
 from .clock import Clock, utc_now
+from .job_state import Memories
 from .launcher_waits import FRESH, Hearing, waits_in
-from .memory import Memories
 from .observed import Heard
 
 _MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # people print what they like

@@ -16,15 +16,15 @@ from datetime import datetime, timedelta
 from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
-from . import pods, trouble
+from . import pod_state, problems
+from .cached_types import Pod, moment
 from .clock import ahead
-from .kinds import Pod, moment
 from .launcher_end import success_time
 from .launcher_program import gives_up_with_a_worker
 from .observed import Observed
+from .problems import Trouble
 from .remote_words import LostContact, lost_contacts
 from .replacement import Count, stored_counts
-from .trouble import Trouble
 
 # A node tells of a container that ended within a second, and a little more where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
@@ -107,7 +107,7 @@ def _time_for_proof(seen: Observed, now: datetime) -> timedelta | None:
 
 def _contacts(seen: Observed) -> tuple[LostContact, ...]:
     launcher = seen.successful_launcher
-    return lost_contacts(pods.words_of_success(launcher)) if launcher else ()
+    return lost_contacts(pod_state.words_of_success(launcher)) if launcher else ()
 
 
 def _proven(contacts: Iterable[LostContact], losses: Mapping[str, str]) -> list[LostContact]:
@@ -152,7 +152,7 @@ def _has_just_lost_one(seen: Observed, since: datetime) -> bool:
 def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
     """The workers that have been replaced, or will be, and how they ended."""
     return {
-        names.worker(seen.job, index): count.how or pods.GONE
+        names.worker(seen.job, index): count.how or pod_state.GONE
         for index, count in sorted(stored_counts(seen.config_map).items())
         if (lost := _lost_at(seen, index, count)) and lost >= time
     }
@@ -186,9 +186,9 @@ def _state(pod: Pod | None, *, is_known: bool) -> str:
     """What is wrong with a worker at the end of its job; empty where nothing is."""
     if pod is None and not is_known:
         return ""
-    if pod is None or pods.has_failed_or_is_about_to(pod) or pods.is_terminating(pod):
-        return pods.how_it_left(pod)
-    return pods.silence(pod)
+    if pod is None or pod_state.has_failed_or_is_about_to(pod) or pod_state.is_terminating(pod):
+        return pod_state.how_it_left(pod)
+    return pod_state.silence(pod)
 
 
 def _known(seen: Observed) -> set[int]:
@@ -204,7 +204,7 @@ def _known(seen: Observed) -> set[int]:
 def _has_outlived(seen: Observed, index: int) -> bool:
     """Whether a worker that is being deleted runs, and the launcher does not say it lost it."""
     pod = seen.workers.get(index)
-    if pod is None or not pods.lives_on(pod):
+    if pod is None or not pod_state.lives_on(pod):
         return False
     return pod.metadata.name not in {contact.worker for contact in _contacts(seen)}
 
@@ -216,7 +216,7 @@ def _began(seen: Observed) -> datetime | None:
     after that.
     """
     launcher = seen.successful_launcher
-    if launcher is None or pods.ends(launcher) > 1:
+    if launcher is None or pod_state.ends(launcher) > 1:
         return None
     running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
     since = running.last_transition_time if running and running.is_true else None
@@ -235,4 +235,4 @@ def _account(seen: Observed, losses: Mapping[str, str]) -> str:
 
 
 def _trouble(message: str, *, is_fatal: bool = False) -> Trouble:
-    return Trouble(trouble.Reason.WORKER_LOST, message, is_fatal=is_fatal)
+    return Trouble(problems.Reason.WORKER_LOST, message, is_fatal=is_fatal)

@@ -10,19 +10,19 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from mpi_operator.api import labels, names
-from mpi_operator.api.complaints import InvalidJob
-from mpi_operator.api.reading import read_job, salvaged_job
+from mpi_operator.api.decode import read_job, salvaged_job
+from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.api.types import Manager, MPIJob
 from mpi_operator.kube.lru import LRU
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, Key, Manifest
 
-from . import pods
+from . import pod_state
+from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .clock import Clock, utc_now
-from .kinds import LauncherJob, Pod, StoredJob, is_controlled_by
+from .job_state import Memories, Memory
 from .launcher_waits import still_heard
-from .memory import Memories, Memory
 from .observed import Heard, HostChange, Observed, Taken
 
 T = TypeVar("T", bound=Object)
@@ -131,10 +131,10 @@ def _read(stored: StoredJob) -> _Reading | None:
 
 def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
     """What the launcher said last. With a Job that gives up, its pod goes before we look."""
-    oldest_first = sorted(launcher_pods, key=pods.by_age)
+    oldest_first = sorted(launcher_pods, key=pod_state.by_age)
     for pod in oldest_first:
-        memory.last_words = pods.last_words(pod) or memory.last_words
-        memory.last_exit = pods.last_exit(pod) or memory.last_exit
+        memory.last_words = pod_state.last_words(pod) or memory.last_words
+        memory.last_exit = pod_state.last_exit(pod) or memory.last_exit
     return memory.last_words
 
 

@@ -14,8 +14,8 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.build import hostfile, worker_start
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
-from . import pods
-from .kinds import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
+from . import pod_state
+from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Observed:
     @cached_property
     def successful_launcher(self) -> Pod | None:
         """The launcher's pod that has done its work."""
-        ended = filter(pods.has_done_its_work, self.launcher_pods)
-        return max(ended, key=pods.by_age, default=None)
+        ended = filter(pod_state.has_done_its_work, self.launcher_pods)
+        return max(ended, key=pod_state.by_age, default=None)
 
     @cached_property
     def workers(self) -> Mapping[int, Pod]:
@@ -116,7 +116,7 @@ class Observed:
     @cached_property
     def running_hosts(self) -> frozenset[int]:
         """The workers that ranks can be started on."""
-        return frozenset(index for index, pod in self.workers.items() if pods.is_running(pod))
+        return frozenset(index for index, pod in self.workers.items() if pod_state.is_running(pod))
 
     @cached_property
     def listed_hosts(self) -> frozenset[int]:
@@ -136,7 +136,7 @@ class Observed:
 
     @property
     def are_workers_ready(self) -> bool:
-        ready = sum(pods.is_ready(pod) for pod in self.workers.values())
+        ready = sum(pod_state.is_ready(pod) for pod in self.workers.values())
         return ready == self.job.spec.worker_count
 
     def is_taken(self, kind: str, name: str) -> bool:

@@ -7,17 +7,17 @@ from datetime import datetime, timedelta
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import PODS
 
-from . import cleanup, foundations, launcher, pods, replacement, trouble, worker_set
+from . import cleanup, launcher, pod_state, prerequisites, problems, replacement, worker_set
 from .actions import Action, Delete, delete
 from .clock import ahead
-from .hosts import hosts_to_list
+from .host_list import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
 from .launcher_end import has_ended, has_succeeded
 from .launcher_waits import Hearing, launcher_waits, next_hearing
 from .lost_workers import lost_workers, time_to_judge
 from .observed import Observed
-from .pod_troubles import pod_troubles, time_to_tell
-from .trouble import Trouble
+from .pod_diagnostics import pod_troubles, time_to_tell
+from .problems import Trouble
 
 # Whoever has a name that the job needs may have no label by which its going is noticed.
 _LOOK_FOR_FREE_NAMES = timedelta(minutes=1)
@@ -53,7 +53,7 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     if has_ended(seen):
         return _ending(seen, now)
     if seen.complaints:
-        return Plan(troubles=(Trouble(trouble.Reason.INVALID_JOB, seen.complaints),))
+        return Plan(troubles=(Trouble(problems.Reason.INVALID_JOB, seen.complaints),))
     if seen.is_suspended:
         return _suspended(seen, settings, now)
     return _running(seen, settings, now)
@@ -73,13 +73,13 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """The pods go. What they need is kept, and made if the job begins suspended."""
     prepared = [
         *launcher.adopting_actions(seen),
-        *foundations.service_actions(seen),
+        *prerequisites.service_actions(seen),
         # The list goes before the hosts, which otherwise would seem to have vanished.
-        *foundations.config_map_actions(seen, settings, hosts=(), counts={}),
-        *foundations.key_actions(seen, now),
+        *prerequisites.config_map_actions(seen, settings, hosts=(), counts={}),
+        *prerequisites.key_actions(seen, now),
     ]
     removed = [
-        *(delete(PODS, pod) for pod in seen.worker_pods if not pods.is_terminating(pod)),
+        *(delete(PODS, pod) for pod in seen.worker_pods if not pod_state.is_terminating(pod)),
         *cleanup.pod_group_deletion(seen, settings),
     ]
     # Last: where it is refused, workers of a launcher that never was must still go.
@@ -98,10 +98,10 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     hosts, unsettled = hosts_to_list(seen, now)
     prepared = [
         *launcher.adopting_actions(seen),
-        *foundations.service_actions(seen),
-        *foundations.config_map_actions(seen, settings, hosts, replaced.counts, replaced.news),
-        *foundations.key_actions(seen, now),
-        *foundations.pod_group_actions(seen, settings),
+        *prerequisites.service_actions(seen),
+        *prerequisites.config_map_actions(seen, settings, hosts, replaced.counts, replaced.news),
+        *prerequisites.key_actions(seen, now),
+        *prerequisites.pod_group_actions(seen, settings),
     ]
     removed = worker_set.deletions(seen, replaced, now)
     # Where a name is taken the job cannot be complete, and half a job only holds resources.
@@ -123,7 +123,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             worker_set.time_to_loss(seen, now),
             time_to_tell(seen, now),
             time_to_init_timeout(seen, now),
-            foundations.time_to_check_keys(seen, now),
+            prerequisites.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
         hearing=next_hearing(seen, settings, now),
@@ -131,7 +131,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 
 def _taken_troubles(seen: Observed) -> list[Trouble]:
-    return [Trouble(trouble.Reason.NAME_TAKEN, str(taken)) for taken in seen.taken]
+    return [Trouble(problems.Reason.NAME_TAKEN, str(taken)) for taken in seen.taken]
 
 
 def _plan(

@@ -12,16 +12,16 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder, ObjectReference
 
 from .announcements import announcements, became_true, has_only_counts_changed
+from .cached_types import MPI_JOBS
 from .caches import Caches
 from .clock import Clock, utc_now
-from .kinds import MPI_JOBS
-from .memory import Memories
+from .job_state import Memories
 from .news import News, warning
+from .problems import Trouble
 from .replacement import REPLACED
-from .trouble import Trouble
 
 if TYPE_CHECKING:
-    from .series import Series
+    from .metrics import Series
 
 # How many pods run changes with every pod; what they make together is told by conditions, at once.
 _COUNTS_MAY_WAIT = timedelta(seconds=5)

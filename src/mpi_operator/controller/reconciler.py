@@ -17,24 +17,24 @@ from mpi_operator.kube.resources import Key
 
 from .actions import Action, target
 from .announcements import became_true
-from .attention import Attention, Place
 from .clock import Clock, utc_now
 from .execute import Executor, Outcome
+from .job_state import Memories, Memory, Refusal
 from .launcher_end import has_ended
 from .launcher_tries import launcher_news, restarts
 from .launcher_waits import Hearing
 from .listen import Listener
-from .memory import Memories, Memory, Refusal
 from .news import News, warning
 from .observe import Observer
 from .observed import Observed
 from .plan import Plan, make_plan
+from .problems import Trouble, most_important
 from .publish import Publisher
+from .reconcile_limiter import Attention, Place
 from .status import status_of, time_to_reword
-from .trouble import Trouble, most_important
 
 if TYPE_CHECKING:
-    from .series import Series
+    from .metrics import Series
 
 _FAILING_FOR_LONG = timedelta(seconds=30)
 _BACKOFF = Backoff(base=2.0, cap=300.0)

@@ -21,12 +21,12 @@ import msgspec
 from mpi_operator.api import annotations, names
 from mpi_operator.api.types import MPIJob, Time
 
-from . import pods, trouble
-from .kinds import Pod, StoredConfigMap
+from . import pod_state, problems
+from .cached_types import Pod, StoredConfigMap
 from .launcher_tries import most_tries
 from .news import News, warning
 from .observed import Observed
-from .trouble import Trouble
+from .problems import Trouble
 
 REPLACED = "WorkerReplaced"  # the reason of the event
 
@@ -145,7 +145,7 @@ def _counted(
     known = count if count is not None and _is_recent(count, now) else None
     times, before = (known.times, known.at) if known else (0, None)
     if failed is not None:
-        how = pods.briefly(failed)
+        how = pod_state.briefly(failed)
         return Count(times + 1, uid, now, how, before) if times < limit else None
     return Count(times + 1, uid, now, before=before)
 
@@ -157,11 +157,11 @@ def _is_recent(count: Count, now: datetime) -> bool:
 
 def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
     for index, pod in sorted(seen.workers.items()):
-        if pods.is_failed(pod):
+        if pod_state.is_failed(pod):
             yield index, pod
     for index in sorted(seen.listed_hosts):
         left = seen.workers.get(index)
-        if index < seen.job.spec.worker_count and (left is None or pods.is_terminating(left)):
+        if index < seen.job.spec.worker_count and (left is None or pod_state.is_terminating(left)):
             yield index, None
 
 
@@ -179,16 +179,16 @@ def _delay(times: int) -> timedelta:
 
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
     name = names.worker(job, index)
-    how = pods.how_it_left(pod)
+    how = pod_state.how_it_left(pod)
     # That may take for ever: a node that is lost does not let it go.
-    when = " once it is gone" if pod is not None and pods.is_terminating(pod) else ""
+    when = " once it is gone" if pod is not None and pod_state.is_terminating(pod) else ""
     return warning(REPLACED, f"{name} is replaced{when} ({count.times} of {limit} times): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
-    reason = trouble.Reason.WORKER_FAILED
-    if pod is not None and pods.is_evicted(pod):
-        reason = trouble.Reason.WORKER_EVICTED
+    reason = problems.Reason.WORKER_FAILED
+    if pod is not None and pod_state.is_evicted(pod):
+        reason = problems.Reason.WORKER_EVICTED
     name = names.worker(job, index)
-    message = f"{name} is not replaced any more, after {limit} times: {pods.how_it_left(pod)}"
+    message = f"{name} is not replaced any more, after {limit} times: {pod_state.how_it_left(pod)}"
     return Trouble(reason, message, is_fatal=True)

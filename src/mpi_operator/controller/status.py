@@ -23,14 +23,14 @@ from mpi_operator.api.types import (
     ReplicaStatuses,
 )
 
-from . import pods, trouble
-from .failure import failure
-from .kinds import moment
+from . import pod_state, problems
+from .cached_types import moment
 from .launcher_end import has_ended, has_succeeded, success_time
+from .launcher_failure import failure
 from .lost_workers import time_to_judge
 from .news import shortened
 from .observed import Observed
-from .trouble import Trouble
+from .problems import Trouble
 
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 # Schedulers word the same trouble anew whenever a node comes or goes.
@@ -53,7 +53,7 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
         return _kept(seen)
     stored, is_judged = seen.job.status, time_to_judge(seen, now) is None
     now = now.replace(microsecond=0)
-    problem = trouble.most_important(troubles)
+    problem = problems.most_important(troubles)
     end = _launcher_end(seen, troubles, now, is_judged) or _fatal_end(seen, problem, now)
     waits = end is None and has_ended(seen)  # for its judgement: till then nothing is said
     status = replace(
@@ -108,7 +108,7 @@ def _launcher_end(
 
 def _success(seen: Observed, troubles: Sequence[Trouble], time: datetime) -> End:
     """A launcher that ended well has done its work, unless it lost who should have done it."""
-    lost = trouble.lost_worker(troubles)
+    lost = problems.lost_worker(troubles)
     if lost is not None and lost.is_fatal:
         return End(ConditionType.FAILED, lost.reason, shortened(lost.message), time)
     message = f"MPIJob {_name(seen.job)} successfully completed."
@@ -189,7 +189,7 @@ def _running(
     seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
 ) -> Conditions:
     """Whether the job runs, and why not. Once it runs, a launcher that runs is enough."""
-    has_launcher = any(pods.is_running(pod) for pod in seen.launcher_pods)
+    has_launcher = any(pod_state.is_running(pod) for pod in seen.launcher_pods)
     was_running = conditions.is_true(known, ConditionType.RUNNING)
     is_running = has_launcher and seen.are_workers_running
     if is_running or (was_running and (has_launcher or problem is None)):
@@ -248,7 +248,7 @@ def _replica_statuses(seen: Observed, end: End | None) -> ReplicaStatuses:
 def _launcher_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
     if seen.launcher is None:
         return None
-    running = sum(pods.is_running(pod) for pod in seen.launcher_pods)
+    running = sum(pod_state.is_running(pod) for pod in seen.launcher_pods)
     succeeded = end is not None and end.kind is ConditionType.SUCCEEDED
     return ReplicaStatus(
         active=0 if end else running,

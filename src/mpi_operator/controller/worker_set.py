@@ -8,13 +8,13 @@ from mpi_operator.build import worker_pod
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import PODS
 
-from . import pods, trouble
+from . import pod_state, problems
 from .actions import Action, Create, delete
-from .kinds import Pod
+from .cached_types import Pod
 from .news import warning
 from .observed import Observed
+from .problems import Trouble
 from .replacement import Replacements
-from .trouble import Trouble
 
 _LOST_AFTER = timedelta(seconds=30)
 _ADVICE = (
@@ -29,13 +29,13 @@ _FORCE = f"The pod is deleted by force ({annotations.FORCE_DELETE_LOST_WORKERS})
 def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator[Action]:
     """Remove surplus workers, those that failed, and those lost with their node if asked to."""
     for pod in seen.surplus_workers:
-        if not pods.is_terminating(pod):
+        if not pod_state.is_terminating(pod):
             yield delete(PODS, pod)
     for pod in replaced.failed:
         yield delete(PODS, pod)
     if _may_force(seen):
         for pod in lost(seen, now):
-            forced = warning(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
+            forced = warning(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
             yield delete(PODS, pod, by_force=True, news=(forced,))
 
 
@@ -56,23 +56,23 @@ def creations(
 
 def lost(seen: Observed, now: datetime) -> list[Pod]:
     """Workers that should be gone and whose node does not confirm it: most likely it is lost."""
-    return [pod for pod in seen.workers.values() if pods.overdue(pod, now) > _LOST_AFTER]
+    return [pod for pod in seen.workers.values() if pod_state.overdue(pod, now) > _LOST_AFTER]
 
 
 def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
     """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
     for pod in lost(seen, now):
         if not _may_force(seen):
-            yield Trouble(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
-        elif pods.overdue(pod, now) > _STAYS_AFTER:
-            yield Trouble(trouble.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
+            yield Trouble(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
+        elif pod_state.overdue(pod, now) > _STAYS_AFTER:
+            yield Trouble(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
 
 
 def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
     """In how long the first worker that is ending would count as lost."""
-    ending = [pod for pod in seen.workers.values() if pods.is_terminating(pod)]
+    ending = [pod for pod in seen.workers.values() if pod_state.is_terminating(pod)]
     limits = (_LOST_AFTER, _STAYS_AFTER)
-    waits = [limit - pods.overdue(pod, now) for pod in ending for limit in limits]
+    waits = [limit - pod_state.overdue(pod, now) for pod in ending for limit in limits]
     return min((wait for wait in waits if wait >= timedelta(0)), default=None)
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 import msgspec
 
 from . import errors
-from .depth import decoded
+from .interning import Sharing
+from .json_depth import decoded
+from .noop_metrics import UNMEASURED
 from .objects import Metadata, Object, is_newer
 from .resources import Key, Manifest, Resource
-from .sharing import Sharing
 from .store import Index, WritableStore
-from .unmeasured import UNMEASURED
 
 if TYPE_CHECKING:
     from .metrics import Metrics

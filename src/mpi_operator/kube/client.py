@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from . import errors
-from .depth import decoded
+from .json_depth import decoded
 from .resources import Manifest, Resource
 
 JsonPatch: TypeAlias = Sequence[Manifest]

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Self
 from . import errors
 from .backoff import Backoff
 from .client import Client
-from .event_ledger import Drop, Ledger, Limits, ObjectReference, Occurrence, Record, Severity
+from .event_correlator import Drop, Ledger, Limits, ObjectReference, Occurrence, Record, Severity
+from .noop_metrics import UNMEASURED
 from .resources import EVENTS
-from .unmeasured import UNMEASURED
 
 if TYPE_CHECKING:
     from .metrics import Metrics

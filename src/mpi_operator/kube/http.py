@@ -19,25 +19,17 @@ import aiohttp
 import msgspec
 
 from . import errors, requests
-from .client import (
-    EventType,
-    JsonPatch,
-    Listing,
-    Page,
-    Propagation,
-    WatchEvent,
-    decode_manifest,
-)
+from .client import EventType, JsonPatch, Listing, Page, Propagation, WatchEvent, decode_manifest
 from .config import Config, Credential
-from .depth import decoded
 from .fence import Fence
+from .json_depth import decoded
 from .lines import LineSplitter
 from .metrics import Metrics
+from .noop_metrics import UNMEASURED
 from .requests import Request
 from .resources import Manifest, Resource
 from .sender import Sender
 from .transport import Timeouts, Transport
-from .unmeasured import UNMEASURED
 
 T = TypeVar("T")
 

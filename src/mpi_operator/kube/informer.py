@@ -22,10 +22,10 @@ from . import errors
 from .backoff import Backoff
 from .cache import Cache, Handler
 from .client import INITIAL_EVENTS_END, Client, EventType, WatchEvent
+from .noop_metrics import UNMEASURED
 from .objects import Object
 from .resources import Key, Manifest, Resource
 from .store import Index, Store
-from .unmeasured import UNMEASURED
 
 if TYPE_CHECKING:
     from .metrics import Metrics

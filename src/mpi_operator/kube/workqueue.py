@@ -18,9 +18,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .agenda import Agenda
 from .backoff import Backoff
-from .unmeasured import UNMEASURED
+from .delay_queue import Agenda
+from .noop_metrics import UNMEASURED
 
 if TYPE_CHECKING:
     from .metrics import Metrics

@@ -21,7 +21,7 @@ from mpi_operator.kube import config
 from mpi_operator.kube.config.server import parse_server
 
 from .exit_codes import MEANINGS, SECOND_SIGNAL, ExitCode
-from .logs import Format, Level
+from .log_format import Format, Level
 
 PROGRAM = "mpi-operator"
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import Client

@@ -15,12 +15,7 @@ from msgspec.structs import replace
 from devcluster.control_plane import ControlPlane
 from devcluster.endpoint import Answer
 from mpi_operator.api import MPIJobStatus, conditions, manifest, read_job
-from mpi_operator.api.types import (
-    ConditionStatus,
-    ConditionType,
-    ReplicaStatus,
-    ReplicaStatuses,
-)
+from mpi_operator.api.types import ConditionStatus, ConditionType, ReplicaStatus, ReplicaStatuses
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest

@@ -15,9 +15,9 @@ from itertools import count
 import msgspec
 
 from mpi_operator.kube import config, errors
-from mpi_operator.kube.election import Elector
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.lease import Timing
+from mpi_operator.kube.leader_election.elector import Elector
+from mpi_operator.kube.leader_election.lease import Timing
 from mpi_operator.kube.resources import CONFIG_MAPS
 from mpi_operator.kube.transport import Timeouts
 

@@ -16,11 +16,11 @@ import pytest
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
-from mpi_operator.kube.election import Elector
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.lease import Timing
+from mpi_operator.kube.leader_election.elector import Elector
+from mpi_operator.kube.leader_election.lease import Timing
+from mpi_operator.kube.leader_election.tenure import steady_clock
 from mpi_operator.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, Manifest, Resource
-from mpi_operator.kube.tenure import steady_clock
 from tests.api.conftest import StartControlPlane
 from tests.api.kube.elector_process import Order
 from tests.support import netns

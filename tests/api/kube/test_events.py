@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpi_operator.kube.event_ledger import COMBINED
+from mpi_operator.kube.event_correlator import COMBINED
 from mpi_operator.kube.events import EventRecorder, ObjectReference, Severity
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES
 from tests.support.waiting import until

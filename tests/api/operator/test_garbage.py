@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from devcluster.control_plane import ControlPlane
-from mpi_operator.api.definition import custom_resource_definition
+from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import errors
 from mpi_operator.kube.config.tls import ssl_context
 from mpi_operator.kube.http import HttpClient

@@ -5,14 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.images.crew import (
-    ANY_UID,
-    ANY_UID_AND_GROUP,
-    MPIUSER,
-    ROOT,
-    Crew,
-    where,
-)
+from tests.cluster.images.crew import ANY_UID, ANY_UID_AND_GROUP, MPIUSER, ROOT, Crew, where
 
 FLAVOURS = ("openmpi", "openmpi-4", "mpich", "intel")
 IDENTITIES = {

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.api import annotations
-from mpi_operator.api.reading import read_job, warnings
+from mpi_operator.api.decode import read_job, warnings
 from tests.support.mpijobs import mpijob
 
 

@@ -8,13 +8,7 @@ from click.testing import CliRunner
 from mpi_operator.cli import image_files
 from mpi_operator.cli.image_contract import State, findings
 from mpi_operator.cli.main import mpijob
-from tests.support.image_archives import (
-    docker_archive,
-    layer,
-    oci_archive,
-    usable,
-    write_tree,
-)
+from tests.support.image_archives import docker_archive, layer, oci_archive, usable, write_tree
 
 NET_BIND = bytes.fromhex("0100000200040000000000000000000000000000")  # cap_net_bind_service=ep
 

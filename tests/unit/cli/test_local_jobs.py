@@ -11,13 +11,14 @@ from mpi_operator.cli import local_jobs
 from mpi_operator.cli.local_jobs import FinishedJob, LocalJob, RunningJob, chosen
 from mpi_operator.cli.outcome import Refusal
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local import requests, runs
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.finished import FinishedRun
-from mpi_operator.local.kinds import Kind
-from mpi_operator.local.records import End, Record
-from mpi_operator.local.remote import RemoteCluster
-from mpi_operator.local.server import serving
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind
+from mpi_operator.local.runs import runs
+from mpi_operator.local.runs.finished import FinishedRun
+from mpi_operator.local.runs.records import End, Record
+from mpi_operator.local.socket import socket_messages
+from mpi_operator.local.socket.socket_client import RemoteCluster
+from mpi_operator.local.socket.socket_server import serving
 
 RUNNING = [("pi", "1-a"), ("pi", "2-b"), ("e", "3-c")]
 ENDED = [("e", "9-i"), ("tau", "8-h"), ("tau", "7-g")]
@@ -98,7 +99,7 @@ async def test_a_run_that_does_not_answer_is_told_and_the_others_are_listed(
     for directory in (silent, dead, well):
         directory.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as frozen:
-        frozen.bind(str(silent / requests.SOCKET))
+        frozen.bind(str(silent / socket_messages.SOCKET))
         frozen.listen()
         cluster = LocalCluster([Kind(MPI_JOBS)])
         async with serving(cluster, well):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.controller.actions import Delete
-from mpi_operator.controller.kinds import MPI_JOBS, StoredPodGroup
+from mpi_operator.controller.cached_types import MPI_JOBS, StoredPodGroup
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.kube.objects import Metadata
 from mpi_operator.kube.resources import JOBS, Key

@@ -10,9 +10,9 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.controller.actions import Create, CreateKeys, Delete, Patch, Resume
 from mpi_operator.controller.execute import Executor
-from mpi_operator.controller.fair_slots import FairSlots
-from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.job_state import Memories
 from mpi_operator.controller.news import normal
+from mpi_operator.controller.write_limiter import FairSlots
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Key
 from tests.support.cluster import Cluster, caches

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.cached_types import MPI_JOBS
 from tests.support.observations import VOLCANO, a_manifest
 from tests.support.worlds import World
 

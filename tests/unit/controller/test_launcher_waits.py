@@ -14,15 +14,7 @@ from mpi_operator.controller.launcher_waits import (
 from mpi_operator.controller.observed import Heard
 from mpi_operator.controller.plan import make_plan
 from tests.support.mpijobs import template
-from tests.support.observations import (
-    NOW,
-    PLAIN,
-    a_job,
-    a_launcher_pod,
-    observed,
-    started,
-    workers,
-)
+from tests.support.observations import NOW, PLAIN, a_job, a_launcher_pod, observed, started, workers
 
 JOB = a_job(3)
 UID = "uid-of-launcher-0"

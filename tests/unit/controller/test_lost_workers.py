@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mpi_operator.api.reading import read_job
+from mpi_operator.api.decode import read_job
 from mpi_operator.controller.announcements import announcements
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.remote_words import lost_contacts

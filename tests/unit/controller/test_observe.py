@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.controller.kinds import MPI_JOBS, PRIORITY_CLASSES
+from mpi_operator.controller.cached_types import MPI_JOBS, PRIORITY_CLASSES
 from mpi_operator.controller.observed import Observed, Taken
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of

@@ -13,12 +13,12 @@ from mpi_operator.api.types import (
     ReplicaStatus,
     ReplicaStatuses,
 )
-from mpi_operator.controller.kinds import MPI_JOBS
-from mpi_operator.controller.memory import Memories
+from mpi_operator.controller.cached_types import MPI_JOBS
+from mpi_operator.controller.job_state import Memories
+from mpi_operator.controller.metrics import Series
 from mpi_operator.controller.news import normal
+from mpi_operator.controller.problems import Trouble
 from mpi_operator.controller.publish import Publisher
-from mpi_operator.controller.series import Series
-from mpi_operator.controller.trouble import Trouble
 from mpi_operator.kube import errors
 from tests.support.cluster import caches
 from tests.support.observations import PLAIN

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mpi_operator.api.annotations import LOST_WORKERS
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
 from tests.support.cluster import timestamp

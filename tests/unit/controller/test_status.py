@@ -8,8 +8,8 @@ from msgspec.structs import replace as changed
 
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType, MPIJobStatus
 from mpi_operator.controller.observed import Observed
+from mpi_operator.controller.problems import Trouble
 from mpi_operator.controller.status import status_of, time_to_reword
-from mpi_operator.controller.trouble import Trouble
 from tests.support.observations import (
     A_WHILE,
     NOW,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
 from tests.support.observations import VOLCANO
 from tests.support.worlds import World, message_of

@@ -11,14 +11,15 @@ from typing import Any, NoReturn, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.kube import errors, lease
-from mpi_operator.kube.candidate import Candidate
+from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
-from mpi_operator.kube.election import Elector, new_identity
-from mpi_operator.kube.lease import Claim, Observation, Timing
+from mpi_operator.kube.leader_election import lease
+from mpi_operator.kube.leader_election.candidate import Candidate
+from mpi_operator.kube.leader_election.elector import Elector, new_identity
+from mpi_operator.kube.leader_election.lease import Claim, Observation, Timing
+from mpi_operator.kube.leader_election.tenure import Tenure, steady_clock
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import Key, Manifest
-from mpi_operator.kube.tenure import Tenure, steady_clock
 from tests.support.lease_store import Fault, LeaseClient, LeaseStore, Line
 
 KEY = Key("mpi-operator", "lock")

@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.candidate import Candidate
 from mpi_operator.kube.client import Client
-from mpi_operator.kube.lease import Timing
+from mpi_operator.kube.leader_election.candidate import Candidate
+from mpi_operator.kube.leader_election.lease import Timing
+from mpi_operator.kube.leader_election.tenure import Tenure
 from mpi_operator.kube.resources import Key
-from mpi_operator.kube.tenure import Tenure
 from tests.support.lease_store import Fault, LeaseClient, LeaseStore, Line
 
 
@@ -212,7 +212,7 @@ def play(story: Story) -> World:
 @pytest.fixture(autouse=True, scope="module")
 def _quiet():
     """What thousands of processes have to complain about is of no interest."""
-    logger = logging.getLogger("mpi_operator.kube.election")
+    logger = logging.getLogger("mpi_operator.kube.leader_election.elector")
     logger.disabled = True
     yield
     logger.disabled = False

@@ -15,15 +15,7 @@ from mpi_operator.kube.config.headers import bearer
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS
 from mpi_operator.kube.transport import Timeouts
-from tests.support.api_server import (
-    breaks_off,
-    client_of,
-    cuts,
-    hangs,
-    says,
-    serving,
-    streams,
-)
+from tests.support.api_server import breaks_off, client_of, cuts, hangs, says, serving, streams
 from tests.support.waiting import until
 
 POD = {"metadata": {"name": "x", "namespace": "team"}}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.kube import lease
-from mpi_operator.kube.lease import Claim, Observation, Record, Timing, Wait
+from mpi_operator.kube.leader_election import lease
+from mpi_operator.kube.leader_election.lease import Claim, Observation, Record, Timing, Wait
 from mpi_operator.kube.resources import Key
 
 NOW = 1000.0

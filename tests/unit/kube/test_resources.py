@@ -1,14 +1,6 @@
 import pytest
 
-from mpi_operator.kube.resources import (
-    JOBS,
-    LEASES,
-    NAMESPACES,
-    NODES,
-    PODS,
-    Key,
-    Resource,
-)
+from mpi_operator.kube.resources import JOBS, LEASES, NAMESPACES, NODES, PODS, Key, Resource
 
 
 @pytest.mark.parametrize(

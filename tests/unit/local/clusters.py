@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mpi_operator.kube.resources import Manifest, Resource
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.kinds import Kind, Scale
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind, Scale
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _OUTSIDE = ("spec", "data", "status")

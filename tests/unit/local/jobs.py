@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.job_objects import TRACKING, Job, JobPod
+from mpi_operator.local.jobs.job_objects import TRACKING, Job, JobPod
 from mpi_operator.local.times import timestamp
 from tests.unit.local.clusters import START, named
 

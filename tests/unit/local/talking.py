@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from mpi_operator.kube.resources import PODS
-from mpi_operator.local.cluster import LocalCluster
+from mpi_operator.local.apiserver.cluster import LocalCluster
 from tests.contract.client import Talker
 
 

@@ -8,18 +8,10 @@ import pytest
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, Propagation
 from mpi_operator.kube.errors import Cause
-from mpi_operator.kube.resources import (
-    CONFIG_MAPS,
-    EVENTS,
-    JOBS,
-    NODES,
-    PODS,
-    SECRETS,
-    Resource,
-)
-from mpi_operator.local import refusals
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.kinds import Kind
+from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, NODES, PODS, SECRETS, Resource
+from mpi_operator.local.apiserver import api_errors
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind
 from mpi_operator.local.times import moment, timestamp
 from tests.unit.local.clusters import START, WIDGETS, a_cluster, named, owned, pod
 
@@ -189,7 +181,7 @@ async def test_a_kind_has_its_own_rules(cluster):
     def admit(manifest):
         if "size" not in manifest.get("spec", {}):
             cause = Cause("FieldValueRequired", "Required value", "spec.size")
-            raise refusals.invalid(GADGETS, manifest["metadata"]["name"], [cause])
+            raise api_errors.invalid(GADGETS, manifest["metadata"]["name"], [cause])
         return {**manifest, "spec": {"colour": "red", **manifest["spec"]}}
 
     cluster.register(Kind(GADGETS, admit=admit))

@@ -3,8 +3,8 @@
 import pytest
 
 from mpi_operator.kube.resources import Resource
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.kinds import Kind, Scale
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind, Scale
 from tests.contract.client import ClientContract, Talker
 from tests.support.widgets import WIDGETS
 from tests.unit.local.talking import talker

@@ -8,7 +8,7 @@ HEAVY = {"aiohttp", "cryptography", "prometheus_client"}
 # What the cluster and the Job controller are made of, and of our own packages nothing above them.
 PROGRAM = """
 import json, sys
-import mpi_operator.local.cluster, mpi_operator.local.job_controller
+import mpi_operator.local.apiserver.cluster, mpi_operator.local.jobs.job_controller
 print(json.dumps(sorted(sys.modules)))
 """
 

@@ -8,9 +8,9 @@ import pytest
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import JOBS, PODS
-from mpi_operator.local.job_controller import JobController
-from mpi_operator.local.job_decisions import Pace
-from mpi_operator.local.job_objects import TRACKING
+from mpi_operator.local.jobs.job_controller import JobController
+from mpi_operator.local.jobs.job_decisions import Pace
+from mpi_operator.local.jobs.job_objects import TRACKING
 from tests.unit.local.clusters import a_cluster, named, virtual_now
 from tests.unit.local.jobs import job_manifest, stamp
 from tests.unit.local.scripted_node import ScriptedNode

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.local.job_decisions import Pace, decide
+from mpi_operator.local.jobs.job_decisions import Pace, decide
 from tests.unit.local.jobs import a_job, a_pod, at, stamp
 
 PACE = Pace(first=timedelta(seconds=10), longest=timedelta(seconds=60))

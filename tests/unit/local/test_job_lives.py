@@ -10,8 +10,8 @@ import looptime
 import pytest
 
 from mpi_operator.kube.resources import JOBS, PODS
-from mpi_operator.local.job_controller import JobController
-from mpi_operator.local.job_decisions import Pace
+from mpi_operator.local.jobs.job_controller import JobController
+from mpi_operator.local.jobs.job_decisions import Pace
 from tests.unit.local.clusters import a_cluster, virtual_now
 from tests.unit.local.jobs import job_manifest
 from tests.unit.local.scripted_node import ScriptedNode

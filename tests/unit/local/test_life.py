@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.api.complaints import InvalidJob
-from mpi_operator.api.reading import read_job
+from mpi_operator.api.decode import read_job
+from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.build.settings import Settings
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
-from mpi_operator.controller.kinds import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.errors import Cause
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
-from mpi_operator.local import refusals
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.job_controller import JobController
-from mpi_operator.local.job_decisions import Pace
-from mpi_operator.local.kinds import Kind, Scale
+from mpi_operator.local.apiserver import api_errors
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind, Scale
+from mpi_operator.local.jobs.job_controller import JobController
+from mpi_operator.local.jobs.job_decisions import Pace
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 from tests.unit.local.scripted_node import ScriptedNode
@@ -32,7 +32,7 @@ def admitted(manifest: Manifest) -> Manifest:
         causes = [
             Cause("FieldValueInvalid", each.message, each.path.text) for each in error.complaints
         ]
-        raise refusals.invalid(MPI_JOBS, manifest["metadata"]["name"], causes) from error
+        raise api_errors.invalid(MPI_JOBS, manifest["metadata"]["name"], causes) from error
     return manifest
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.local.patches import PatchError, merged, patched
+from mpi_operator.local.apiserver.patches import PatchError, merged, patched
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ import pytest
 
 from mpi_operator.kube.errors import NotFound
 from mpi_operator.kube.resources import PODS, Manifest
-from mpi_operator.local import records, runs
-from mpi_operator.local.finished import FinishedRun
-from mpi_operator.local.pods import remains
-from mpi_operator.local.records import DAYS_KEPT, RUNS_KEPT, End, Record
+from mpi_operator.local.runs import pod_logs, records, runs
+from mpi_operator.local.runs.finished import FinishedRun
+from mpi_operator.local.runs.records import DAYS_KEPT, RUNS_KEPT, End, Record
 
 DAY = 86_400.0
 END = End("Succeeded", "succeeded", 0)
@@ -34,7 +33,7 @@ def pod(name: str, *volumes: Manifest) -> Manifest:
 def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
     """The directory of a pod whose container was started so often, and printed that."""
     directory = run / "pods" / f"{number}-{name[:24]}"
-    remains.sign(directory, name)
+    pod_logs.sign(directory, name)
     logs = directory / "logs" / "main"
     logs.mkdir()
     for start, text in enumerate(starts):
@@ -89,7 +88,7 @@ def test_a_run_whose_owner_was_killed_is_remembered_by_whoever_cleans_up(root):
 async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
     name = "a-pod-with-a-name-that-is-longer-than-its-directory"
     run = runs.create(root)
-    remains.clear(printed(run.directory, 2, name, b"gone\n"))
+    pod_logs.clear(printed(run.directory, 2, name, b"gone\n"))
     printed(run.directory, 10, name, b"first\n", b"second\nand last")
     printed(run.directory, 11, name[:30], b"of another one\n")
     records.write(run.directory, Record([pod(name)], END))
@@ -100,7 +99,7 @@ async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
 
 async def test_logs_of_a_pod_that_is_gone_are_kept(root):
     run = runs.create(root)
-    remains.clear(printed(run.directory, 1, "a", b"hi\n"))
+    pod_logs.clear(printed(run.directory, 1, "a", b"hi\n"))
     records.write(run.directory, Record([pod("a")], END))
     run.end()
     assert await log_of(records.finished(root)[0], "a") == [b"hi"]
@@ -135,7 +134,7 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
         for volume in ("data", "keys"):
             (directory / "volumes" / volume).mkdir(parents=True)
             (directory / "volumes" / volume / "file").touch()
-    remains.clear(directory)
+    pod_logs.clear(directory)
     volumes = ({"name": "data", "emptyDir": {}}, {"name": "keys", "secret": {"secretName": "k"}})
     records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], END))
     run.end()

@@ -11,11 +11,12 @@ from msgspec import UNSET
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import CONFIG_MAPS, Resource
-from mpi_operator.local import address, requests
-from mpi_operator.local.cluster import LocalCluster
-from mpi_operator.local.kinds import Kind, Scale
-from mpi_operator.local.remote import RemoteCluster
-from mpi_operator.local.server import serving
+from mpi_operator.local import socket_address
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind, Scale
+from mpi_operator.local.socket import socket_messages
+from mpi_operator.local.socket.socket_client import RemoteCluster
+from mpi_operator.local.socket.socket_server import serving
 from tests.contract.client import ClientContract, Talker, config_map
 from tests.support.waiting import until
 from tests.support.widgets import WIDGETS
@@ -61,9 +62,9 @@ class TestRemoteCluster(ClientContract):
 
 async def refusal(run: Path, line: bytes) -> errors.Status:
     """How the server says no to some bytes."""
-    reader, writer = await asyncio.open_unix_connection(run / requests.SOCKET)
+    reader, writer = await asyncio.open_unix_connection(run / socket_messages.SOCKET)
     writer.write(line)
-    answer = requests.decode_answer(await reader.readline())
+    answer = socket_messages.decode_answer(await reader.readline())
     writer.close()
     assert answer.end is not UNSET
     return answer.end
@@ -75,19 +76,19 @@ def listeners() -> int:
 
 
 async def test_only_the_owner_can_knock(client, run):
-    assert stat.S_IMODE((run / requests.SOCKET).stat().st_mode) == 0o600
+    assert stat.S_IMODE((run / socket_messages.SOCKET).stat().st_mode) == 0o600
 
 
 async def test_nothing_is_left_of_the_socket(cluster, run):
     async with serving(cluster, run):
-        assert (run / requests.SOCKET).is_socket()
+        assert (run / socket_messages.SOCKET).is_socket()
     assert list(run.iterdir()) == []
 
 
 @pytest.mark.parametrize("has_descriptors", [True, False], ids=["descriptor", "link"])
 async def test_a_long_path_is_no_obstacle(cluster, run, monkeypatch, has_descriptors):
     if not has_descriptors:
-        monkeypatch.setattr(address, "_DESCRIPTORS", Path("/nowhere"))
+        monkeypatch.setattr(socket_address, "_DESCRIPTORS", Path("/nowhere"))
     directory = run.joinpath(*["a-long-name" * 4] * 5)
     directory.mkdir(parents=True)
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -103,7 +104,7 @@ async def test_a_run_that_is_not_there_is_told(run):
 
 
 async def test_the_socket_of_a_dead_run_is_nobody(run):
-    server = await asyncio.start_unix_server(lambda *_: None, run / requests.SOCKET)
+    server = await asyncio.start_unix_server(lambda *_: None, run / socket_messages.SOCKET)
     server.close()
     with pytest.raises(errors.NotSent):
         await RemoteCluster(run).list(CONFIG_MAPS)
@@ -143,18 +144,18 @@ async def test_nonsense_is_refused_and_the_next_is_answered(client, run, line):
 
 
 async def test_a_mistake_of_the_caller_is_a_bad_request(client, run):
-    nameless = requests.Get(resource=CONFIG_MAPS, name="..", namespace="here")
-    assert (await refusal(run, requests.encode(nameless) + b"\n")).reason == "BadRequest"
+    nameless = socket_messages.Get(resource=CONFIG_MAPS, name="..", namespace="here")
+    assert (await refusal(run, socket_messages.encode(nameless) + b"\n")).reason == "BadRequest"
 
 
 async def test_a_request_that_is_too_long_is_refused(client):
-    text = "x" * requests.LONGEST_REQUEST
+    text = "x" * socket_messages.LONGEST_REQUEST
     with pytest.raises((errors.TooLarge, errors.ConnectionLost)):
         await client.create(CONFIG_MAPS, config_map("a", "here") | {"data": {"long": text}})
 
 
 async def test_somebody_who_only_knocks_disturbs_nobody(client, run):
-    _, writer = await asyncio.open_unix_connection(run / requests.SOCKET)
+    _, writer = await asyncio.open_unix_connection(run / socket_messages.SOCKET)
     writer.close()
     await client.create(CONFIG_MAPS, config_map("a", "here"))
 

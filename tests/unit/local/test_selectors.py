@@ -1,6 +1,6 @@
 import pytest
 
-from mpi_operator.local.selectors import SelectorError, parse_fields, parse_labels
+from mpi_operator.local.apiserver.selectors import SelectorError, parse_fields, parse_labels
 
 RED = {"team": "red", "stage": "test", "empty": ""}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpi_operator.local import transport
-from mpi_operator.local.agent import parse
+from mpi_operator.local.remote_exec import agent_server
+from mpi_operator.local.remote_exec.agent import parse
 
 # What horovodrun begins every call with; its other options come after the host.
 HOROVOD = ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no")
@@ -47,13 +47,13 @@ def test_without_a_host_it_says_so():
 
 
 def test_a_shell_command_is_understood_by_the_node():
-    request = transport.parsed(["run", "w-0", "echo hi"], (0, 1, 2))
+    request = agent_server.parsed(["run", "w-0", "echo hi"], (0, 1, 2))
     assert (request.host, request.shell, request.rank) == ("w-0", "echo hi", None)
 
 
 def test_a_rank_comes_with_words_and_variables():
     fields = ["rank", "/work", "2", "python", "a.py", "PMIX_RANK=1", "X=a=b"]
-    rank = transport.parsed(fields, (0, 1, 2)).rank
+    rank = agent_server.parsed(fields, (0, 1, 2)).rank
     assert rank is not None
     assert rank.argv == ["python", "a.py"]
     assert rank.env == {"PMIX_RANK": "1", "X": "a=b"}

@@ -5,14 +5,8 @@ from fractions import Fraction
 import pytest
 
 from mpi_operator.kube.resources import Key
-from mpi_operator.local.pods.capacity import (
-    GPU,
-    Ledger,
-    Machine,
-    Share,
-    requested,
-)
-from mpi_operator.local.pods.fields import amount
+from mpi_operator.local.kubelet.capacity import GPU, Ledger, Machine, Share, requested
+from mpi_operator.local.kubelet.downward_api import amount
 from tests.unit.local_pods.manifests import make_container, make_pod
 
 MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), lambda: ("0", "1"))

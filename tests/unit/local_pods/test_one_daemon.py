@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local import transport
-from mpi_operator.local.lone_mpirun import hosts_named, hosts_of, parted
-from mpi_operator.local.pods.one_daemon import PROGRAMS, host_of, is_launcher, redirected
+from mpi_operator.local.remote_exec import agent_server
+from mpi_operator.local.remote_exec.lone_mpirun import hosts_named, hosts_of, parted
+from mpi_operator.local.remote_exec.one_daemon import PROGRAMS, host_of, is_launcher, redirected
 
 HOSTFILE = "# hosts\nw-0.pi slots=2\nw-1.pi\n\nw-2.pi slots=1 max-slots=4\n"
 
@@ -89,8 +89,8 @@ def mpirun(tmp_path):
     says = (
         'echo "$*"; echo "$MPI_OPERATOR_HOSTS $PRTE_MCA_odls_base_exec_agent"; env | grep -c _file='
     )
-    transport.write_programs(real, {"mpirun": f"#!/bin/sh\n{says}\n"})
-    transport.write_programs(ours, transport.mpirun_programs("/pod", PROGRAMS))
+    agent_server.write_programs(real, {"mpirun": f"#!/bin/sh\n{says}\n"})
+    agent_server.write_programs(ours, agent_server.mpirun_programs("/pod", PROGRAMS))
     (tmp_path / "hostfile").write_text(HOSTFILE)
 
     def call(*words: str, path: str = f"{ours}:{real}:{os.defpath}") -> tuple[list[str], str]:

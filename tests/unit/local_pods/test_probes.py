@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mpi_operator.local.pods import probes
+from mpi_operator.local.kubelet import probes
 from tests.unit.local_pods.manifests import make_container
 
 

@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-from mpi_operator.local import runs
-from mpi_operator.local.pods.mountpoints import MountPoints
+from mpi_operator.local.kubelet.mountpoints import MountPoints
+from mpi_operator.local.runs import runs
 from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from tests.support.waiting import block_until
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from mpi_operator.local import runs
+from mpi_operator.local.runs import runs
 print(runs.create(Path(sys.argv[1])).directory, flush=True)
 time.sleep(60)
 """

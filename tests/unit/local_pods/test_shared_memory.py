@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local import runs
-from mpi_operator.local.pods import shared_memory
+from mpi_operator.local.kubelet import shared_memory
+from mpi_operator.local.runs import runs
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpi_operator.local.pods.outfit import Tools, outfitted
-from mpi_operator.local.pods.sshd import is_sshd, without_sshd
+from mpi_operator.local.kubelet.container_env import Tools, outfitted
+from mpi_operator.local.kubelet.sshd import is_sshd, without_sshd
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
-from mpi_operator.local import volumes
-from mpi_operator.local.pods.configuration import Missing
+from mpi_operator.local.kubelet import volumes
+from mpi_operator.local.kubelet.configuration import Missing
 from tests.unit.local_pods.manifests import make_pod
 
 OBJECTS = {

@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.controller.series import Series
+from mpi_operator.controller.metrics import Series
 from mpi_operator.operator.endpoints import application, served
 from mpi_operator.operator.exit_codes import Ending, ExitCode
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.operator.logs import Format, Level
+from mpi_operator.operator.log_format import Format, Level
 from mpi_operator.operator.options import FLAGS, IGNORED, Options, parse, reasons
 
 

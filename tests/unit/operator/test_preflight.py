@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpi_operator.controller.kinds import MPI_JOBS
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import Page
 from mpi_operator.kube.resources import LEASES, PODS, Key, Resource

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from mpi_operator.build.settings import Settings
+from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
-from mpi_operator.controller.kinds import MPI_JOBS
 from mpi_operator.kube.resources import SECRETS
 from scripts import manifests
 

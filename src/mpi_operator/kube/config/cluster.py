@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from .errors import ConfigError
 from .kubeconfig import Entry
+from .kubeconfig_types import Cluster
 from .pem import pem
 from .proxy import parse_proxy, proxy_from_environment
-from .schema import Cluster
 from .server import parse_server
 from .tls import TLS, parse_ca
 

@@ -16,7 +16,7 @@ import msgspec
 from .errors import ConfigError
 from .headers import Headers, bearer
 from .kubeconfig import Entry
-from .schema import Cluster, Exec, Hidden, InteractiveMode, User
+from .kubeconfig_types import Cluster, Exec, Hidden, InteractiveMode, User
 from .tls import TLS, ClientCertificate, parse_client_certificate
 
 _GROUP = "client.authentication.k8s.io"

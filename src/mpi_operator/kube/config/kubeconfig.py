@@ -15,7 +15,7 @@ import yaml
 
 from .errors import ConfigError
 from .files import read_text
-from .schema import Cluster, Context, Document, User
+from .kubeconfig_types import Cluster, Context, Document, User
 
 T = TypeVar("T")
 N = TypeVar("N")

@@ -11,8 +11,8 @@ from .exec_credentials import ExecCredentials
 from .exec_plugin import ExecCluster, parse_plugin
 from .headers import Headers, basic, bearer, bearer_file, impersonation
 from .kubeconfig import Entry
+from .kubeconfig_types import User
 from .pem import pem
-from .schema import User
 from .tls import ClientCertificate, parse_client_certificate
 
 

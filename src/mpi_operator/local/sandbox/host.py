@@ -11,9 +11,9 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
-from . import wire
+from . import messages
 from .marks import RUN_VARIABLE
-from .paths import Translation
+from .path_translation import Translation
 from .protocol import Command, Frame, Kind, Mount, SandboxError, StartError
 
 # The packages above ours are stood in for, not loaded: they need more than a helper has.
@@ -22,8 +22,8 @@ import sys
 for name, path in zip(("mpi_operator", "mpi_operator.local"), sys.argv[1:3]):
     package = sys.modules[name] = type(sys)(name)
     package.__path__ = [path]
-from mpi_operator.local.sandbox import warden
-warden.main(int(sys.argv[3]))
+from mpi_operator.local.sandbox import fork_server
+fork_server.main(int(sys.argv[3]))
 """
 _END_SECONDS = 10.0
 
@@ -34,7 +34,7 @@ class Link:
     def __init__(self, sock: socket.socket, on_end: Callable[[], None]) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._inbox = wire.Inbox(sock)
+        self._inbox = messages.Inbox(sock)
         self._outbox: list[tuple[bytes, tuple[int, ...]]] = []
         self._on_end = on_end
         self._numbers = count(1)
@@ -69,7 +69,7 @@ class Link:
             return
         # They are sent when the socket has room, and the caller may close them before that.
         kept = tuple(os.dup(descriptor) for descriptor in descriptors)
-        self._outbox.append((wire.frame(message, kept), kept))
+        self._outbox.append((messages.frame(message, kept), kept))
         self._write()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class Link:
         try:
             while self._outbox:
                 data, kept = self._outbox[0]
-                sent = wire.send_some(self._socket, data, kept)
+                sent = messages.send_some(self._socket, data, kept)
                 _close(kept)
                 if sent == len(data):
                     self._outbox.pop(0)

@@ -1,0 +1,298 @@
+"""Questions about one pod."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mpi_operator.kube.objects import ContainerStatus, Terminated
+
+from .cached_types import Pod, moment
+
+_LAST_LINES = 10
+_BRIEF = 30
+# Reasons to wait that a person has to do something about, by what we call them. Kubernetes has
+# several for the same thing and changes between them, which would make news of nothing.
+_WAITING = {
+    "ErrImagePull": "ImagePullFailed",
+    "ImagePullBackOff": "ImagePullFailed",
+    "ErrImageNeverPull": "ImagePullFailed",
+    "InvalidImageName": "ImagePullFailed",
+    "CreateContainerConfigError": "ContainerConfigError",
+    "CreateContainerError": "ContainerConfigError",
+    "RunContainerError": "ContainerConfigError",
+    "CrashLoopBackOff": "CrashLoop",
+}
+GONE = "the pod is gone"  # of one about which nobody can be asked any more
+UNREACHABLE = "NodeUnreachable"
+SLOW_START, NOT_READY = "SlowStart", "NotReady"  # complaints that need more patience than others
+_STARTING = ("ContainerCreating", "PodInitializing")
+
+
+def is_terminating(pod: Pod) -> bool:
+    return bool(pod.metadata.deletion_timestamp)
+
+
+def is_running(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and not is_terminating(pod)
+
+
+def is_failed(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and not is_terminating(pod)
+
+
+def has_ended(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def has_done_its_work(pod: Pod) -> bool:
+    """Whether a pod has succeeded or is about to.
+
+    A node knows that when the last container has ended well, calls the pod completed, and changes
+    its phase a second later.
+    """
+    return pod.status.phase == "Succeeded" or _is_about_to_end(pod, "PodCompleted")
+
+
+def has_failed_or_is_about_to(pod: Pod) -> bool:
+    """The same of a pod that did not end well."""
+    return pod.status.phase == "Failed" or _is_about_to_end(pod, "PodFailed")
+
+
+def _is_about_to_end(pod: Pod, verdict: str) -> bool:
+    return pod.status.phase == "Running" and any(
+        each.type == "Ready" and each.reason == verdict for each in pod.status.conditions
+    )
+
+
+def is_ready(pod: Pod) -> bool:
+    return is_running(pod) and _condition(pod, "Ready") == "True"
+
+
+def is_evicted(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+
+
+def age(pod: Pod, now: datetime) -> timedelta:
+    created = moment(pod.metadata.creation_timestamp)
+    return now - created if created else timedelta(0)
+
+
+def overdue(pod: Pod, now: datetime) -> timedelta:
+    """For how long a pod should have been gone. Its deletionTimestamp includes its grace period."""
+    due = moment(pod.metadata.deletion_timestamp)
+    return now - due if due else timedelta(0)
+
+
+def is_being_started(pod: Pod) -> bool:
+    """Whether a node has taken the pod, and no container runs yet, and nobody says why."""
+    waiting = (status.state.waiting for status in pod.status.container_statuses)
+    return pod.status.phase == "Pending" and any(
+        state is not None and state.reason in _STARTING for state in waiting
+    )
+
+
+def complaint(pod: Pod, probed: str = "") -> tuple[str, str] | None:
+    """Why a pod does not come to run: a reason and a sentence.
+
+    `probed` is the container that counts as ready when its sshd listens.
+    """
+    if is_ready(pod):
+        return None  # most are: a short way
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+            return "Unschedulable", condition.message
+    for status in _containers(pod):
+        waiting = status.state.waiting
+        if waiting and waiting.reason in _WAITING:
+            return _WAITING[waiting.reason], _about_waiting(status)
+    if sentence := silence(pod):
+        return UNREACHABLE, sentence
+    if sentence := eviction(pod):
+        return "Evicted", sentence
+    if is_being_started(pod):
+        return SLOW_START, _about_slow_start(pod)
+    if _is_unready(pod):
+        return NOT_READY, _about_unreadiness(pod, probed)
+    return None
+
+
+def running_time(pod: Pod, now: datetime) -> timedelta:
+    """For how long all of a pod has run."""
+    states = (status.state.running for status in pod.status.container_statuses)
+    starts = [started for state in states if state and (started := moment(state.started_at))]
+    return now - max(starts) if starts else age(pod, now)
+
+
+def time_on_node(pod: Pod, now: datetime) -> timedelta:
+    """For how long a node has had the pod."""
+    taken = moment(pod.status.start_time)
+    return now - taken if taken else age(pod, now)
+
+
+def silence(pod: Pod) -> str:
+    """That nobody has heard of the node of a pod that ran; empty where somebody has."""
+    return f"its node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
+
+
+def eviction(pod: Pod) -> str:
+    """From where and why Kubernetes drives a pod out; empty where it does not."""
+    for condition in pod.status.conditions if is_terminating(pod) else ():
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            why = condition.message or condition.reason
+            return f"it is evicted from {pod.spec.node_name or 'its node'}: {why}"
+    return ""
+
+
+def _is_cut_off(pod: Pod) -> bool:
+    """Whether the cluster has given up on the node of a pod that ran.
+
+    It then calls the pod not ready and changes nothing else; a node always adds its reason.
+    """
+    return pod.status.phase == "Running" and any(
+        each.type == "Ready" and each.status == "False" and not each.reason
+        for each in pod.status.conditions
+    )
+
+
+def lives_on(pod: Pod) -> bool:
+    """Whether a pod is being deleted, and takes its time: it still runs.
+
+    Known of pods with one container only. A node says nothing of the others before all have ended.
+    """
+    is_alone = sum(each.state.terminated is None for each in _containers(pod)) == 1
+    return is_terminating(pod) and is_alone and _runs_as_a_whole(pod) and not _is_cut_off(pod)
+
+
+def _is_unready(pod: Pod) -> bool:
+    """Whether all of a pod runs and its node does not call it ready."""
+    return is_running(pod) and _runs_as_a_whole(pod) and _condition(pod, "Ready") == "False"
+
+
+def _runs_as_a_whole(pod: Pod) -> bool:
+    states = [status.state.running for status in pod.status.container_statuses]
+    return pod.status.phase == "Running" and bool(states) and all(states)
+
+
+def how_it_ended(pod: Pod) -> str:
+    """Why a pod failed: what Kubernetes says, the exit code, and the last lines it printed."""
+    facts = [fact for fact in (pod.status.reason, pod.status.message) if fact]
+    for name, ended in _terminations(pod):
+        facts.append(_about_termination(name, ended))
+    return ": ".join(facts) or "nothing is known about why"
+
+
+def how_it_left(pod: Pod | None) -> str:
+    """What became of a pod that its job has no more: it failed, is deleted, or is gone."""
+    if pod is None:
+        return GONE
+    if is_terminating(pod):
+        return eviction(pod) or "the pod was deleted"
+    return how_it_ended(pod)
+
+
+def briefly(pod: Pod) -> str:
+    """Why a pod failed, in a few words: `Evicted`, `exit code 137, OOMKilled`."""
+    return (pod.status.reason or last_exit(pod))[:_BRIEF]
+
+
+def words_of_success(pod: Pod) -> str:
+    """What a container that ended well has left behind."""
+    ended = (status.state.terminated for status in pod.status.container_statuses)
+    return "\n".join(end.message for end in ended if end and not (end.exit_code or end.signal))
+
+
+def ends(pod: Pod) -> int:
+    """How often containers of a pod have ended: each is started again, where the pod says so."""
+    return max(
+        (
+            status.restart_count + (status.state.terminated is not None)
+            for status in pod.status.container_statuses
+        ),
+        default=0,
+    )
+
+
+def by_age(pod: Pod) -> str:
+    """For sorting, the oldest first."""
+    return pod.metadata.creation_timestamp
+
+
+def restarts(pod: Pod) -> int:
+    return sum(status.restart_count for status in pod.status.container_statuses)
+
+
+def last_words(pod: Pod) -> str:
+    """What the container that failed last left behind."""
+    words = [ended.message.strip() for _, ended in _terminations(pod) if ended.message.strip()]
+    return _last_lines(words[-1]) if words else ""
+
+
+def last_exit(pod: Pod) -> str:
+    """How the container ended that failed last: `exit code 137, OOMKilled`."""
+    exits = [", ".join(filter(None, (_code(e), _cause(e)))) for _, e in _terminations(pod)]
+    return exits[-1] if exits else ""
+
+
+def _about_waiting(status: ContainerStatus) -> str:
+    # Of the back-off messages only the cause is worth telling: the pod's name and uid are in them.
+    last = status.last_state.terminated
+    if last is not None:
+        return _about_termination(status.name, last)
+    waiting = status.state.waiting
+    return f"container {status.name}: {waiting.message or waiting.reason}" if waiting else ""
+
+
+def _about_termination(name: str, ended: Terminated) -> str:
+    reason = f" ({_cause(ended)})" if _cause(ended) else ""
+    lines = _last_lines(ended.message)
+    said = f": {lines}" if lines else ""
+    return f"container {name} ended with {_code(ended)}{reason}{said}"
+
+
+def _about_slow_start(pod: Pod) -> str:
+    metadata = pod.metadata
+    return (
+        f"{pod.spec.node_name} has not started it yet. Most likely a volume is missing, the image "
+        "is large, or the node is lost: see "
+        f"kubectl describe pod {metadata.name} -n {metadata.namespace}"
+    )
+
+
+def _about_unreadiness(pod: Pod, probed: str) -> str:
+    if any(each.name == probed and not each.ready for each in pod.status.container_statuses):
+        metadata = pod.metadata
+        return (
+            f"it runs on {pod.spec.node_name}, but its sshd does not listen yet, or the node has "
+            f"stopped reporting: see kubectl logs {metadata.name} -n {metadata.namespace}"
+        )
+    return (
+        f"it runs on {pod.spec.node_name} and is not ready: a readiness probe fails, or the node "
+        "has stopped reporting"
+    )
+
+
+def _code(ended: Terminated) -> str:
+    return f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+
+
+def _cause(ended: Terminated) -> str:
+    return "" if ended.reason == "Error" else ended.reason
+
+
+def _terminations(pod: Pod) -> Iterator[tuple[str, Terminated]]:
+    for status in _containers(pod):
+        ended = status.state.terminated or status.last_state.terminated
+        if ended is not None and (ended.exit_code or ended.signal):
+            yield status.name, ended
+
+
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return (*pod.status.init_container_statuses, *pod.status.container_statuses)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
+
+
+def _condition(pod: Pod, kind: str) -> str:
+    found = (each.status for each in pod.status.conditions if each.type == kind)
+    return next(found, "")

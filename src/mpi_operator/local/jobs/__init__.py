@@ -1,0 +1,1 @@
+"""What stands for Kubernetes' Job controller."""

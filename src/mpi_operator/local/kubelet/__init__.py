@@ -1,0 +1,1 @@
+"""What stands for a kubelet: pods as processes of this machine."""

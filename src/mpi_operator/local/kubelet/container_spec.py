@@ -1,0 +1,139 @@
+"""What a container needs to run: its command, its variables, its files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from mpi_operator.kube.resources import Manifest
+from mpi_operator.local.remote_exec import one_daemon
+from mpi_operator.local.remote_exec.lone_mpirun import HOSTFILE_VARIABLES
+from mpi_operator.local.sandbox.marks import CONTAINER_VARIABLE, RUN_VARIABLE
+from mpi_operator.local.sandbox.protocol import Command, Mount
+
+from . import gpus, shared_memory
+from .capacity import gpus_of
+from .container_env import BIN, HOME, MPI, outfitted
+from .context import PodContext
+from .environment import Surroundings, command_line, declared, expanded
+from .sshd import is_sshd, without_sshd
+from .volumes import VolumeError
+
+POD_VARIABLE = "MPI_OPERATOR_POD"
+
+# What tells a launcher of its workers.
+_HOSTFILE_VARIABLES = (*HOSTFILE_VARIABLES, "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE")
+_TERMINATION_LOG = "/dev/termination-log"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108
+_HOSTS = "/etc/hosts"
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """All that is needed to start a container."""
+
+    command: Command
+    mounts: tuple[Mount, ...]
+    identity: Mapping[str, str]
+    """The variables that say who it is and what is its own; whatever runs in it has these."""
+    is_sshd: bool = False
+    """It would listen to ssh on a cluster. Here it only waits."""
+
+
+async def recipe(context: PodContext, container: Manifest) -> Recipe:
+    """The recipe of a container; Missing if something that it is made from is not there yet."""
+    place = context.place
+    own = await declared(container, Surroundings(context.pod, context.lookup, place.machine.texts))
+    given = _gpus(context, container)
+    identity = _identity(context, container, own) | given
+    if context.memory is not None:
+        identity |= shared_memory.variables(context.memory, own)
+    machine = place.environment if given else _without_gpus(place.environment, own)
+    env = outfitted(machine, own, context.tools, identity)
+    directory = expanded(container.get("workingDir") or str(place.working_directory), own)
+    words = command_line(container, own)
+    argv = without_sshd(words, f"{BIN}/sshd")
+    listens = is_sshd(words) or argv != words
+    mounts = _mounts(context, container, own, directory)
+    if place.is_plain and one_daemon.is_launcher(own):
+        argv, env = one_daemon.redirected(argv, env, MPI)
+    return Recipe(Command(argv, env, directory), tuple(mounts), identity, listens)
+
+
+def _identity(context: PodContext, container: Manifest, own: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "HOSTNAME": own.get("HOSTNAME", context.hostname),
+        RUN_VARIABLE: str(context.place.directory),
+        POD_VARIABLE: str(context.key),
+        CONTAINER_VARIABLE: container["name"],
+    }
+
+
+def _gpus(context: PodContext, container: Manifest) -> dict[str, str]:
+    """The GPUs of a container: those of the pod, dealt in the order of its containers."""
+    wanted = gpus_of(container)
+    if not wanted:
+        return {}
+    names = [each["name"] for each in context.containers]
+    earlier = context.containers[: names.index(container["name"])]
+    first = sum(map(gpus_of, earlier))
+    return gpus.variables(context.gpus[first : first + wanted])
+
+
+def _without_gpus(machine: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    """What a container that asks for no GPUs takes over from this machine.
+
+    Hydra gives ranks the variables of the launcher. So that must not say which GPUs can be seen:
+    workers know which ones are theirs.
+    """
+    if not any(name in own for name in _HOSTFILE_VARIABLES):
+        return machine
+    return {name: value for name, value in machine.items() if name not in gpus.VARIABLES}
+
+
+def _mounts(
+    context: PodContext, container: Manifest, own: Mapping[str, str], directory: str
+) -> list[Mount]:
+    mounts = [_mount(context, mount, own) for mount in container.get("volumeMounts") or ()]
+    targets = {mount.target for mount in mounts}
+    words = Mount(
+        _empty_file(context.termination_log(container["name"])),
+        container.get("terminationMessagePath") or _TERMINATION_LOG,
+    )
+    mounts += [Mount(context.home, HOME), words]
+    if not context.place.is_plain:
+        context.place.mountpoints.make(targets)
+        ours = (
+            Mount(context.directory / "shm", _SHARED_MEMORY),
+            Mount(context.place.hosts.file(context.key.namespace), _HOSTS),
+        )
+        mounts += [mount for mount in ours if mount.target not in targets]
+    if not _is_there(directory, targets):
+        # An image would have it. Here the directory of the job stands in for the image.
+        mounts.append(Mount(context.place.working_directory, directory))
+    return mounts
+
+
+def _mount(context: PodContext, mount: Manifest, own: Mapping[str, str]) -> Mount:
+    volume = context.volumes.get(mount["name"])
+    if volume is None:
+        raise VolumeError(f"volumeMounts: there is no volume {mount['name']!r}")
+    inner = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", own)
+    source = volume.path / inner
+    if volume.path.resolve() not in (source.resolve(), *source.resolve().parents):
+        raise VolumeError(f"volume {mount['name']!r}: subPath {inner!r} is outside of it")
+    if inner and not source.exists():
+        source.mkdir(parents=True)
+    read_only = volume.read_only or bool(mount.get("readOnly"))
+    return Mount(source, mount["mountPath"].rstrip("/") or "/", read_only)
+
+
+def _is_there(directory: str, targets: set[str]) -> bool:
+    path = Path(directory)
+    return path.is_dir() or any(str(each) in targets for each in (path, *path.parents))
+
+
+def _empty_file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    path.chmod(0o666)
+    return path

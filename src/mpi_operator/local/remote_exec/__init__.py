@@ -1,0 +1,1 @@
+"""What stands for ssh between the pods of this machine."""

@@ -1,0 +1,259 @@
+"""How a launcher starts daemons in its workers: the agent, and who answers it.
+
+There is no sshd. Every pod has a `ssh`, a `rsh` and a socket; what the agent (`agent.py`) asks for
+at the socket of a pod is run in the sandbox of the pod that has the host name.
+
+    mpirun ──► agent HOST COMMAND ──socket of the launcher──► node ──► /bin/sh in HOST's sandbox
+                    └──────────── descriptors 0, 1, 2 ───────────────────────┘
+"""
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from mpi_operator.local.kubelet.small_files import write_file
+from mpi_operator.local.sandbox.protocol import Command, Process, SandboxError, StartError
+from mpi_operator.local.socket_address import address
+
+SOCKET = "agent.sock"
+AGENT = "mpi-operator-agent"
+RANK_AGENT = "mpi-operator-rank"
+
+_FAILED = 255
+_MOST_BYTES = 1 << 24
+
+
+class Unreachable(Exception):
+    """The command cannot be run; the sentence is for who called the agent."""
+
+
+Stdio: TypeAlias = tuple[int, int, int]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What an agent asks for: a shell command on a host, or a rank with all it needs."""
+
+    stdio: Stdio
+    host: str = ""
+    shell: str = ""
+    rank: Command | None = None
+
+
+# Starts what an agent asks for.
+Start: TypeAlias = Callable[[Request], Awaitable[Process]]
+
+
+def agent_environment(agent: str) -> dict[str, str]:
+    """What makes each MPI call the agent where it would call ssh."""
+    return {
+        "PRTE_MCA_plm_ssh_agent": agent,  # Open MPI 5
+        "OMPI_MCA_plm_rsh_agent": agent,  # Open MPI 4
+        "HYDRA_LAUNCHER": "ssh",
+        "HYDRA_LAUNCHER_EXEC": agent,
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
+    }
+
+
+def programs(pod: str, hostname: str) -> dict[str, str]:
+    """Small programs that stand in for those of an image, as seen from where the pod is."""
+    call = _call("agent.py", f"{pod}/{SOCKET}")
+    return {
+        **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
+        RANK_AGENT: _script(f"{call} --rank"),
+        "sshd": _WAIT,
+        "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
+    }
+
+
+def mpirun_programs(pod: str, names: Sequence[str]) -> dict[str, str]:
+    """What is called in the place of Open MPI's programs where `pods.one_daemon` is needed."""
+    call = _call("lone_mpirun.py", f"{pod}/bin/{RANK_AGENT}")
+    return dict.fromkeys(names, _script(f'{call} "$0"'))
+
+
+def _call(program: str, *words: str) -> str:
+    """How a program of ours is started quickly."""
+    file = str(Path(__file__).with_name(program))
+    return shlex.join([sys.executable, "-S", "-E", "-s", file, *words])
+
+
+def _script(call: str) -> str:
+    return f'#!/bin/sh\nexec {call} "$@"\n'
+
+
+# For scripts that end in sshd: something that stays until it is told to go.
+_WAIT = """#!/bin/sh
+trap 'exit 0' TERM INT HUP
+while :; do sleep 3600 & wait $!; done
+"""
+# Without namespaces the machine's name is every pod's.
+_HOSTNAME = """#!/bin/sh
+case "$*" in
+  "" | -f | --fqdn | -s | --short) echo {name} ;;
+  *) PATH=/usr/bin:/bin exec hostname "$@" ;;
+esac
+"""
+
+
+class Door:
+    """The socket at which the agents of one pod ask."""
+
+    def __init__(self, directory: Path, start: Start) -> None:
+        self._start = start
+        self._loop = asyncio.get_running_loop()
+        self._callers: set[asyncio.Task[None]] = set()
+        self._socket = _listen(directory)
+        self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    async def close(self) -> None:
+        """Stop listening, and end what agents have started."""
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        for caller in self._callers:
+            caller.cancel()
+        await asyncio.gather(*self._callers, return_exceptions=True)
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError, ConnectionError):
+            connection, _ = self._socket.accept()
+            connection.setblocking(False)
+            task = self._loop.create_task(self._serve(connection))
+            self._callers.add(task)
+            task.add_done_callback(self._callers.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(ConnectionError, EOFError):
+            request = await _request(connection)
+            try:
+                process = await self._start(request)
+            except (Unreachable, StartError, SandboxError) as error:
+                answer = bytes([_FAILED]) + f"mpi-operator: {error}".encode()
+            else:
+                answer = bytes([await _end_of(process, connection)])
+            finally:
+                for descriptor in request.stdio:
+                    os.close(descriptor)
+            await self._loop.sock_sendall(connection, answer)
+
+
+async def _end_of(process: Process, connection: socket.socket) -> int:
+    """Pass signals on until the process ends; end it when the agent is gone."""
+    ended = asyncio.ensure_future(process.wait())
+    listening = asyncio.ensure_future(_listen_to(process, connection))
+    try:
+        await asyncio.wait([ended, listening], return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            process.signal(signal.SIGKILL, group=True)
+        code = await ended
+    except SandboxError:
+        return _FAILED  # the worker went away, and the command with it
+    except asyncio.CancelledError:
+        process.signal(signal.SIGKILL, group=True)
+        raise
+    finally:
+        for task in (ended, listening):
+            task.cancel()
+        await asyncio.gather(ended, listening, return_exceptions=True)
+    return code if code >= 0 else 128 - code
+
+
+async def _listen_to(process: Process, connection: socket.socket) -> None:
+    """Pass on signals until the agent is gone."""
+    with suppress(ConnectionError):
+        while numbers := await asyncio.get_running_loop().sock_recv(connection, 64):
+            for number in numbers:
+                process.signal(number, group=True)
+
+
+async def _request(connection: socket.socket) -> Request:
+    """What an agent asks for; EOFError if it went away or is no agent."""
+    data, descriptors = b"", list[int]()
+    try:
+        while len(data) < 4 or len(data) < 4 + _length(data):
+            more, received = await _receive(connection)
+            data += more
+            descriptors += received
+        stdin, stdout, stderr = descriptors
+        return parsed(os.fsdecode(data[4:]).split("\0"), (stdin, stdout, stderr))
+    except (EOFError, ValueError):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise EOFError from None
+
+
+def parsed(fields: Sequence[str], stdio: Stdio) -> Request:
+    """A request from its fields; ValueError if it is none."""
+    verb, *rest = fields
+    if verb == "run":
+        host, *command = rest
+        return Request(stdio, host=host, shell="\0".join(command))
+    directory, count, *words = rest
+    argv, variables = words[: int(count)], words[int(count) :]
+    env = dict(variable.partition("=")[::2] for variable in variables)
+    return Request(stdio, rank=Command(argv, env, directory))
+
+
+async def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
+    await _readable(connection)
+    data, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 3)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    if not data:
+        raise EOFError
+    return data, list(descriptors)
+
+
+async def _readable(connection: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(connection.fileno(), _resolve, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(connection.fileno())
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _length(data: bytes) -> int:
+    length = int.from_bytes(data[:4], "big")
+    if length > _MOST_BYTES:
+        raise ValueError("no agent asks for this much")
+    return length
+
+
+def _listen(directory: Path) -> socket.socket:
+    listener = socket.socket(
+        socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0)
+    )
+    listener.setblocking(False)
+    with address(directory, SOCKET) as place:
+        listener.bind(place)
+    listener.listen(128)
+    return listener
+
+
+def write_programs(directory: Path, contents: Mapping[str, str]) -> None:
+    """Write small programs into a directory. Those with several names are written once."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written: dict[str, Path] = {}
+    for name, text in contents.items():
+        file = directory / name
+        if text in written:
+            file.hardlink_to(written[text])
+        else:
+            write_file(file, text.encode(), 0o755)
+            written[text] = file

@@ -1,0 +1,71 @@
+"""A run that has ended, for those who ask about it: objects and logs as they were last."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Protocol
+
+from mpi_operator.kube.client import Listing
+from mpi_operator.kube.resources import PODS, Manifest, Resource
+from mpi_operator.local.apiserver import api_errors
+from mpi_operator.local.apiserver.selection import parse_selection
+from mpi_operator.local.apiserver.served_kinds import BUILT_IN, Kind
+from mpi_operator.local.apiserver.stored_object import stored
+
+from . import pod_logs, records
+
+
+class Reader(Protocol):
+    """What can be asked of any run: the part of `kube.client.Client` that changes nothing."""
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Listing: ...
+
+    def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]: ...
+
+
+class FinishedRun:
+    """A `Reader` of what is remembered of a run."""
+
+    def __init__(self, directory: Path, record: records.Record) -> None:
+        self.directory = directory
+        self._objects = record.objects
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Listing:
+        kind = next((each for each in BUILT_IN if each.resource == resource), Kind(resource))
+        selection = parse_selection(kind, namespace, label_selector, field_selector)
+        of_kind = (each for each in self._objects if _is_of(resource, each))
+        return Listing(
+            [each for each in of_kind if selection.has(stored(each, 0, kind.fields))], "0"
+        )
+
+    async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:
+        """The lines of the first container of a pod."""
+        pods = (await self.list(PODS, namespace, field_selector=f"metadata.name={name}")).items
+        if not pods:
+            raise api_errors.not_found(PODS, name)
+        container = pods[-1]["spec"]["containers"][0]["name"]
+        file = pod_logs.newest(self.directory / pod_logs.LOGS, name, container)
+        if file is not None:
+            with file.open("rb") as lines:
+                for line in lines:
+                    yield line.removesuffix(b"\n")
+
+
+def _is_of(resource: Resource, manifest: Manifest) -> bool:
+    return (manifest.get("apiVersion"), manifest.get("kind")) == (
+        resource.api_version,
+        resource.kind,
+    )

@@ -1,0 +1,1 @@
+"""How other shells of the same user reach the cluster of a run."""

@@ -1,0 +1,356 @@
+"""Why pods do not come to run, and how that is told."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from mpi_operator.controller import pod_state
+from mpi_operator.controller.pod_diagnostics import pod_troubles, time_to_tell
+from tests.support.cluster import timestamp
+from tests.support.mpijobs import template
+from tests.support.observations import (
+    NOW,
+    a_job,
+    a_launcher,
+    a_launcher_pod,
+    a_worker,
+    complete,
+    failed,
+    observed,
+    started,
+    terminated,
+    unschedulable,
+    waiting,
+)
+
+JOB = a_job(3)
+
+
+def restarted(exit_code, message=""):
+    [status] = waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
+    [ended] = terminated(exit_code, message)
+    return [status | {"lastState": ended["state"]}]
+
+
+def on_a_node(pod):
+    return replace(pod, spec=replace(pod.spec, node_name="n1"))
+
+
+def starting(seconds):
+    """A pod that its node has had for so long, and that was in a queue for longer."""
+    taken = timestamp(NOW - timedelta(seconds=seconds))
+    creating = waiting("ContainerCreating")
+    return a_worker(JOB, 0, "Pending", startTime=taken, containerStatuses=creating)
+
+
+def unready(seconds=60, **reason):
+    """A pod that has run for so long, and was never called ready."""
+    conditions = [{"type": "Ready", "status": "False", **reason}]
+    return a_worker(JOB, 0, conditions=conditions, containerStatuses=started(seconds))
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        pytest.param(
+            {"conditions": unschedulable("no nodes")}, ("Unschedulable", "no nodes"), id="no node"
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("ImagePullBackOff", "Back-off pulling image x")},
+            ("ImagePullFailed", "container mpi: Back-off pulling image x"),
+            id="no image",
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("ErrImageNeverPull")},
+            ("ImagePullFailed", "container mpi: ErrImageNeverPull"),
+            id="without a message, its reason",
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("CreateContainerConfigError", 'secret "x" not found')},
+            ("ContainerConfigError", 'container mpi: secret "x" not found'),
+            id="something it needs is missing",
+        ),
+        pytest.param(
+            {"containerStatuses": restarted(7, "boom\n")},
+            ("CrashLoop", "container mpi ended with exit code 7: boom"),
+            id="it crashes again and again",
+        ),
+        pytest.param(
+            {"initContainerStatuses": waiting("ErrImagePull", "no such image", name="init")},
+            ("ImagePullFailed", "container init: no such image"),
+            id="an init container",
+        ),
+        pytest.param(
+            {"containerStatuses": waiting("ContainerCreating")},
+            (
+                "SlowStart",
+                "n1 has not started it yet. Most likely a volume is missing, the image is large, "
+                "or the node is lost: see kubectl describe pod pi-worker-0 -n lab",
+            ),
+            id="starting",
+        ),
+        pytest.param({}, None, id="just there"),
+        pytest.param(
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+                ]
+            },
+            None,
+            id="held back by a gate: on purpose",
+        ),
+    ],
+)
+def test_what_a_pod_complains_about(status, complaint):
+    assert pod_state.complaint(on_a_node(a_worker(JOB, 0, "Pending", **status))) == complaint
+
+
+@pytest.mark.parametrize(
+    ("reason", "complaint"),
+    [
+        pytest.param(
+            {}, ("NodeUnreachable", "its node n1 has stopped reporting"), id="its node is silent"
+        ),
+        pytest.param(
+            {"reason": "ContainersNotReady"},
+            (
+                "NotReady",
+                "it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+                "reporting",
+            ),
+            id="not ready, says its node",
+        ),
+    ],
+)
+def test_what_a_pod_complains_about_that_ran(reason, complaint):
+    assert pod_state.complaint(on_a_node(unready(**reason))) == complaint
+
+
+NO_SSHD = (
+    "pi-worker-0: it runs on n1, but its sshd does not listen yet, or the node has stopped "
+    "reporting: see kubectl logs pi-worker-0 -n lab"
+)
+NO_ANSWER = (
+    "pi-worker-0: it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+    "reporting"
+)
+USERS_PROBE = {"readinessProbe": {"tcpSocket": {"port": 22}}}
+
+
+def with_worker(**container):
+    """A job whose workers have this, and a companion."""
+    containers = [{"name": "mpi", "image": "x", **container}, {"name": "beside", "image": "x"}]
+    return a_job(worker={"template": template(containers=containers)})
+
+
+@pytest.mark.parametrize(
+    ("job", "late", "message"),
+    [
+        pytest.param(with_worker(), "mpi", NO_SSHD, id="we ask whether its sshd listens"),
+        pytest.param(with_worker(), "beside", NO_ANSWER, id="another is not ready"),
+        pytest.param(with_worker(**USERS_PROBE), "mpi", NO_ANSWER, id="the user asks"),
+        pytest.param(with_worker(command=["serve"]), "mpi", NO_ANSWER, id="it is no sshd"),
+    ],
+)
+def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
+    [first] = started(60)
+    statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
+    pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
+    [told] = pod_troubles(observed(job, [pod]), NOW)
+    assert (told.reason, told.message) == ("NotReady", message)
+
+
+def test_a_container_that_ended_is_no_matter_of_readiness():
+    ended = [*started(60), *terminated(0, name="beside")]
+    pod = a_worker(JOB, 0, ready="False", containerStatuses=ended)
+    assert pod_state.complaint(pod) is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "wait"),
+    [
+        pytest.param(lambda: starting(59), 1, id="on its node for 59 s"),
+        pytest.param(lambda: starting(60), None, id="on its node for 60 s"),
+        pytest.param(lambda: unready(29, reason="ContainersNotReady"), 1, id="runs for 29 s"),
+        pytest.param(lambda: unready(30, reason="ContainersNotReady"), None, id="runs for 30 s"),
+    ],
+)
+def test_a_start_may_take_its_time(pod, wait):
+    seen = observed(JOB, [pod()])
+    assert bool(list(pod_troubles(seen, NOW))) == (wait is None)
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+
+
+@pytest.mark.parametrize(
+    ("age", "told", "wait"), [(9, 0, 1), (10, 1, None), (600, 1, None)], ids=["9s", "10s", "600s"]
+)
+def test_a_complaint_has_to_last(age, told, wait):
+    pod = a_worker(JOB, 0, "Pending", age=timedelta(seconds=age), conditions=unschedulable())
+    seen = observed(JOB, [pod])
+    assert len(list(pod_troubles(seen, NOW))) == told
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+
+
+def test_one_pod_stands_for_all_of_its_role():
+    people = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
+    [trouble] = pod_troubles(observed(JOB, [*people, a_worker(JOB, 1)]), NOW)
+    assert trouble.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
+    assert not trouble.is_fatal
+
+
+def test_roles_and_reasons_are_told_one_by_one():
+    seen = observed(
+        JOB,
+        [
+            a_worker(JOB, 0, "Pending", conditions=unschedulable()),
+            a_worker(JOB, 1, "Pending", containerStatuses=waiting("ErrImagePull", "no")),
+        ],
+        launcher_pods=(a_launcher_pod(JOB, "Pending", conditions=unschedulable()),),
+    )
+    assert [trouble.message for trouble in pod_troubles(seen, NOW)] == [
+        "pi-launcher-0: 0/3 nodes are available",
+        "pi-worker-0: 0/3 nodes are available",
+        "pi-worker-1: container mpi: no",
+    ]
+
+
+def test_who_is_ending_has_nothing_to_complain_about():
+    pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
+    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+
+
+def test_who_should_end_on_a_node_that_is_silent_is_told_of():
+    silent = [{"type": "Ready", "status": "False"}]
+    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=silent)
+    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    assert told.reason == "NodeUnreachable"
+
+
+DRIVEN_OUT = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param({"message": "Taint manager: no"}, "Taint manager: no", id="in a sentence"),
+        pytest.param({}, "DeletionByTaintManager", id="in a word"),
+    ],
+)
+def test_who_has_to_end_is_told_of_with_its_node(words, why):
+    # It was not ready yet when its node was lost, so nothing else tells of that.
+    young = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
+    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**DRIVEN_OUT, **words}])
+    pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
+    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: it is evicted from n1: {why}")
+
+
+def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
+    pod = a_worker(JOB, 0, conditions=[{**DRIVEN_OUT, "status": "False"}])
+    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+
+
+def test_of_a_launcher_on_a_silent_node_it_is_said_that_there_is_no_other():
+    silent = [{"type": "Ready", "status": "False"}]
+    launcher = on_a_node(a_launcher_pod(JOB, "Running", conditions=silent))
+    [found] = pod_troubles(observed(JOB, launcher_pods=(launcher,)), NOW)
+    assert found.message == (
+        "pi-launcher-0: its node n1 has stopped reporting. It may still run, so no other launcher "
+        "is started until the node is back or the pod is deleted"
+    )
+
+
+# --- a launcher without a pod -----------------------------------------------------------------
+
+
+def podless(started=60, *, lost=None, suspend=False, **status):
+    """A launcher that started so many seconds ago, and has no pod."""
+    since = NOW - timedelta(seconds=started)
+    return observed(
+        JOB,
+        launcher=a_launcher(JOB, suspend=suspend, startTime=timestamp(since), **status),
+        launcher_pod_lost=NOW - timedelta(seconds=lost) if lost is not None else None,
+    )
+
+
+def test_a_launcher_that_gets_no_pod_is_told():
+    [trouble] = pod_troubles(podless(), NOW)
+    assert trouble.reason == "LauncherPodMissing"
+    assert not trouble.is_fatal
+    assert trouble.message == (
+        "Kubernetes has not made a pod of Job pi-launcher yet: see kubectl describe job "
+        "pi-launcher -n lab"
+    )
+
+
+@pytest.mark.parametrize(
+    ("started", "lost", "wait"),
+    [
+        pytest.param(9, None, 1, id="just started"),
+        pytest.param(10, None, None, id="started a while ago"),
+        pytest.param(3600, 0, 10, id="had a pod until now"),
+        pytest.param(3600, 10, None, id="had a pod a while ago"),
+        pytest.param(4, 600, 6, id="resumed since it had a pod"),
+    ],
+)
+def test_it_has_to_last_too(started, lost, wait):
+    seen = podless(started, lost=lost)
+    assert len(list(pod_troubles(seen, NOW))) == (0 if wait else 1)
+    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(observed(JOB), id="there is no launcher"),
+        pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="nobody has looked at it yet"),
+        pytest.param(podless(suspend=True), id="it is suspended"),
+        pytest.param(podless(**complete()), id="it succeeded"),
+        pytest.param(podless(**failed()), id="it failed"),
+        pytest.param(
+            observed(
+                JOB,
+                launcher=a_launcher(JOB, startTime=timestamp(NOW - timedelta(hours=1))),
+                launcher_pods=(a_launcher_pod(JOB, "Failed"),),
+            ),
+            id="it had one that failed",
+        ),
+    ],
+)
+def test_a_launcher_that_needs_no_pod_misses_none(seen):
+    assert list(pod_troubles(seen, NOW)) == []
+    assert time_to_tell(seen, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param(
+            {"containerStatuses": terminated(1, " last words \n")}, "last words", id="said"
+        ),
+        pytest.param({"containerStatuses": terminated(0, "all is well")}, "", id="succeeded"),
+        pytest.param({"containerStatuses": terminated(1)}, "", id="said nothing"),
+        pytest.param({}, "", id="nothing is known"),
+        pytest.param(
+            {"containerStatuses": terminated(1, "\n".join(map(str, range(30))))},
+            "\n".join(map(str, range(20, 30))),
+            id="talked too much",
+        ),
+        pytest.param(
+            {
+                "initContainerStatuses": terminated(1, "first", name="init"),
+                "containerStatuses": terminated(1, "second"),
+            },
+            "second",
+            id="two of them",
+        ),
+    ],
+)
+def test_last_words(status, words):
+    assert pod_state.last_words(a_worker(JOB, 0, "Failed", **status)) == words
+
+
+def test_a_signal_is_told_instead_of_an_exit_code():
+    pod = a_worker(JOB, 0, "Failed", containerStatuses=terminated(0, signal=9))
+    assert pod_state.how_it_ended(pod) == "container mpi ended with signal 9"

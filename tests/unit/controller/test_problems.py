@@ -1,0 +1,150 @@
+"""What a refusal of the server means for a job."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpi_operator.controller.problems import (
+    Trouble,
+    condensed,
+    is_admission,
+    most_important,
+    refusal,
+)
+from mpi_operator.kube.errors import Status, from_status
+
+DENIED = 'admission webhook "policy.example.com" denied the request: no'
+
+
+def error(code, message, reason=""):
+    return from_status(Status(message, reason, code))
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "is_fatal"),
+    [
+        pytest.param(error(422, "spec: Invalid value"), "InvalidPodTemplate", True, id="invalid"),
+        pytest.param(error(400, "unknown field"), "InvalidPodTemplate", True, id="bad request"),
+        pytest.param(error(403, "exceeded quota: q"), "QuotaExceeded", False, id="quota"),
+        pytest.param(error(403, "may not"), "Forbidden", False, id="forbidden"),
+        pytest.param(error(403, DENIED), "AdmissionDenied", False, id="a webhook's 403"),
+        pytest.param(error(400, DENIED), "AdmissionDenied", False, id="a webhook's 400"),
+        pytest.param(error(422, DENIED), "AdmissionDenied", False, id="a webhook's 422"),
+        pytest.param(
+            error(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+            "AdmissionDenied",
+            False,
+            id="a policy",
+        ),
+        pytest.param(error(413, "too large"), "Rejected", False, id="too large"),
+    ],
+)
+def test_what_it_means_that_a_pod_was_refused(said, reason, is_fatal):
+    trouble = refusal(said, "Pod pi-worker-0 was not created", is_template=True)
+    assert trouble == Trouble(reason, f"Pod pi-worker-0 was not created: {said}", is_fatal)
+
+
+def test_what_is_no_template_of_the_user_is_never_fatal():
+    trouble = refusal(error(422, "immutable"), "Job pi-launcher was not changed")
+    assert (trouble.reason, trouble.is_fatal) == ("Rejected", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_asked"),
+    [
+        pytest.param(error(403, DENIED), True, id="a webhook that says no"),
+        pytest.param(error(418, DENIED), True, id="with a code of its own"),
+        pytest.param(
+            error(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+            True,
+            id="a policy that says no",
+        ),
+        pytest.param(
+            error(500, 'Internal error occurred: failed calling webhook "w": connection refused'),
+            True,
+            id="a webhook that is down",
+        ),
+        pytest.param(error(500, "etcdserver: request timed out"), False, id="a server that is"),
+        pytest.param(error(403, "pods is forbidden"), False, id="a missing permission"),
+        pytest.param(error(422, "spec: Invalid value"), False, id="the API's own rules"),
+    ],
+)
+def test_whether_admission_was_in_the_way(said, is_asked):
+    assert is_admission(said) == is_asked
+
+
+# --- many troubles ----------------------------------------------------------------------------
+
+
+def about(number, reason="QuotaExceeded", *, is_fatal=False):
+    return Trouble(reason, f"Pod pi-worker-{number} was not created: no", is_fatal)
+
+
+@pytest.mark.parametrize("numbers", [(), (1,), (1, 2)], ids=["none", "one", "two"])
+def test_a_few_troubles_are_told_one_by_one(numbers):
+    troubles = [about(number) for number in numbers]
+    assert condensed(troubles) == troubles
+
+
+def test_of_many_that_are_alike_the_first_stands_for_all():
+    [trouble] = condensed([about(number) for number in (10, 2, 9, 100)])
+    assert trouble.message == "Pod pi-worker-2 was not created: no (and 3 more)"
+    assert trouble.reason == "QuotaExceeded"
+
+
+def test_those_that_are_not_alike_are_not_put_together():
+    troubles = [
+        *(about(number) for number in range(3)),
+        *(about(number, "Forbidden") for number in range(3)),
+        *(about(number, is_fatal=True) for number in range(3)),
+    ]
+    found = condensed(troubles)
+    assert {(each.reason, each.is_fatal) for each in found} == {
+        ("QuotaExceeded", False),
+        ("Forbidden", False),
+        ("QuotaExceeded", True),
+    }
+    assert all(each.message.endswith("(and 2 more)") for each in found)
+
+
+@given(st.permutations([about(n, r) for n in (1, 2, 10, 11) for r in ("QuotaExceeded", "Other")]))
+def test_what_was_refused_first_makes_no_difference(troubles):
+    assert condensed(troubles) == condensed(sorted(troubles, key=str))
+
+
+def test_the_number_of_a_worker_counts_as_a_number():
+    assert [each.message for each in condensed([about(10), about(2)])] == [
+        "Pod pi-worker-2 was not created: no",
+        "Pod pi-worker-10 was not created: no",
+    ]
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000, "٣" * 5000], ids=["9…", "0…", "٣…"])
+def test_numbers_that_nobody_can_read_are_quoted_all_the_same(digits):
+    trouble = Trouble("InvalidPodTemplate", f'env[0].name: Invalid value: "{digits}"')
+    assert condensed([trouble]) == [trouble]
+
+
+# --- one that stands for all ------------------------------------------------------------------
+
+
+def test_no_trouble():
+    assert most_important([]) is None
+
+
+def test_the_worst_stands_for_all_and_the_others_are_told_beside_it():
+    small, bad = Trouble("Small", "a bit"), Trouble("Bad", "much", is_fatal=True)
+    assert most_important([small, bad]) == Trouble("Bad", "much; a bit", is_fatal=True)
+
+
+def test_the_first_of_equals_stands_for_all():
+    assert most_important([Trouble("A", "a"), Trouble("B", "b"), Trouble("C", "a")]) == Trouble(
+        "A", "a; b"
+    )
+
+
+def test_what_is_too_long_for_a_condition_is_cut():
+    found = most_important([Trouble("A", "a" * 800), Trouble("B", "b" * 800)])
+    assert found is not None
+    assert len(found.message) == 1024
+    assert found.message.endswith("...")

@@ -1,0 +1,97 @@
+"""Logs: files that containers write themselves."""
+
+import asyncio
+import os
+
+import pytest
+
+from mpi_operator.local.kubelet.container_logs import Clock, ContainerLogs
+from tests.support.waiting import until
+
+
+def write(logs, text):
+    descriptor = logs.open()
+    os.write(descriptor, text.encode())
+    return descriptor
+
+
+async def lines(logs, **options):
+    return [line.decode() async for line in logs.lines(**options)]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return ContainerLogs(tmp_path / "logs")
+
+
+async def test_lines_without_their_ends(logs):
+    os.close(write(logs, "a\nb\n\nc"))
+    assert await lines(logs) == ["a", "b", "", "c"]
+
+
+async def test_nothing_printed_yet(logs):
+    assert await lines(logs) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tail", "expected"),
+    [
+        ("a\nb\nc\n", 2, ["b", "c"]),
+        ("a\nb\nc", 2, ["b", "c"]),
+        ("a\nb\n", 9, ["a", "b"]),
+        ("a\n", 0, []),
+        ("", 3, []),
+        pytest.param("x\n" * 100_000 + "end\n", 1, ["end"], id="a large one"),
+        pytest.param("y" * 200_000 + "\nend\n", 2, ["y" * 200_000, "end"], id="long lines"),
+    ],
+)
+async def test_the_last_lines(logs, text, tail, expected):
+    os.close(write(logs, text))
+    assert await lines(logs, tail_lines=tail) == expected
+
+
+async def test_the_start_before(logs):
+    os.close(write(logs, "first\n"))
+    os.close(write(logs, "second\n"))
+    assert await lines(logs) == ["second"]
+    assert await lines(logs, previous=True) == ["first"]
+
+
+async def test_only_two_starts_are_kept(logs, tmp_path):
+    for number in range(5):
+        os.close(write(logs, f"{number}\n"))
+    assert len(list((tmp_path / "logs").iterdir())) == 2
+
+
+async def test_following_to_the_end(logs):
+    seen = []
+
+    async def follow():
+        async for line in logs.lines(follow=True):
+            seen.append(line)  # noqa: PERF401 — it is looked at meanwhile
+
+    task = asyncio.create_task(follow())
+    descriptor = write(logs, "a\nb")
+    await until(lambda: seen == [b"a"])
+    os.write(descriptor, b"c\nlast")
+    os.close(descriptor)
+    logs.end()
+    await asyncio.wait_for(task, 5)
+    assert seen == [b"a", b"bc", b"last"]
+
+
+def test_a_clock_knows_about_when(tmp_path):
+    file = tmp_path / "0.log"
+    clock = Clock(file)
+    for second, text in ((10, "aaaa"), (20, "bbbb")):
+        with file.open("a") as log:
+            log.write(text)
+        clock.look(second)
+    assert [clock.start_of(second) for second in (5, 10, 15, 25)] == [0, 0, 4, 8]
+    assert [clock.time_of(offset) for offset in (0, 3, 4, 7, 8)] == [10, 10, 20, 20, None]
+
+
+async def test_the_message_of_a_failure_is_its_last_lines(logs):
+    os.close(write(logs, "".join(f"line {number}\n" for number in range(1000))))
+    assert logs.message().endswith("line 998\nline 999\n")
+    assert len(logs.message()) <= 2048
