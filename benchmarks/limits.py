@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 
 from benchmarks.pods import running_status, worker_pod
-from mpi_operator.api.decode import read_job
+from mpi_operator.api.decode import decode_job
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import Pod
@@ -70,7 +70,7 @@ def config_map_lines() -> Iterator[str]:
 
 def config_map_bytes(name: str, namespace: str, workers: int) -> int:
     """The data of a ConfigMap where all workers run."""
-    job = read_job(mpijob(name, namespace, worker={"replicas": workers}))
+    job = decode_job(mpijob(name, namespace, worker={"replicas": workers}))
     made = config_map(job, range(workers), Settings())
     return sum(len(text.encode()) for text in made["data"].values())
 

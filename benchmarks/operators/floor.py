@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from benchmarks.measure import at_once
 from benchmarks.operators.jobs import MPIJOBS, WORKER_SELECTOR
 from mpi_operator.api import MPIJob
-from mpi_operator.api.decode import read_job
+from mpi_operator.api.decode import decode_job
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.service import service
@@ -55,7 +55,7 @@ async def post(client: HttpClient, jobs: Sequence[Manifest]) -> None:
     """Make jobs, each with everything that it consists of."""
 
     async def post_one(manifest: Manifest) -> None:
-        job = read_job(await client.create(MPIJOBS, manifest))
+        job = decode_job(await client.create(MPIJOBS, manifest))
         for stage in stages(job):
             await asyncio.gather(*(client.create(*each) for each in stage))
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from .api.decode import read_job
+from .api.decode import decode_job
 from .api.field_errors import InvalidJob
 from .build.ownership import MPI_JOBS
 from .kube import errors
@@ -123,10 +123,10 @@ async def _running(parts: list[Coroutine[Any, Any, None]]) -> AsyncIterator[None
 def _admitted(manifest: Manifest) -> Manifest:
     """A job as an API server would store it: with the default that scaling needs, or Invalid."""
     try:
-        job = read_job(manifest)
+        job = decode_job(manifest)
     except InvalidJob as invalid:
         causes = tuple(
-            errors.Cause(message=each.message, field=each.path.text) for each in invalid.complaints
+            errors.Cause(message=each.message, field=each.path.text) for each in invalid.errors
         )
         details = errors.Details(name=manifest["metadata"].get("name", ""), causes=causes)
         raise errors.Invalid(errors.Status(str(invalid), "Invalid", 422, details)) from invalid

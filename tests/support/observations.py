@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from mpi_operator.api import labels, names, read_job
+from mpi_operator.api import decode_job, labels, names
 from mpi_operator.api.types import MPIJob, MPIJobStatus
 from mpi_operator.build import config_map, service, worker_pod
 from mpi_operator.build.settings import Settings
@@ -52,7 +52,7 @@ def a_manifest(
 
 def a_job(workers: Any = 2, **changes: Any) -> MPIJob:
     """The same, typed."""
-    return read_job(a_manifest(workers, **changes))
+    return decode_job(a_manifest(workers, **changes))
 
 
 def a_worker(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mpi_operator.api import read_job, warnings
+from mpi_operator.api import decode_job, warnings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -13,5 +13,5 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: path.name)
 def test_an_example_is_a_job(path):
     manifest = yaml.safe_load(path.read_text())
-    read_job(manifest)
+    decode_job(manifest)
     assert warnings(manifest) == []

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from . import schema, validation
-from .field_errors import Complaint, InvalidJob
+from .field_errors import FieldError, InvalidJob
 from .schema_validation import Findings, Unknown, findings, without
 from .types import MPIJob, ReplicaType, RunPolicy
 
@@ -19,26 +19,26 @@ _RUN_POLICY = frozenset(RunPolicy.__struct_encode_fields__)
 _ROLES = frozenset(ReplicaType)
 
 
-def read_job(raw: Mapping[str, Any]) -> MPIJob:
-    """The job that a manifest describes, or InvalidJob with every complaint about it."""
+def decode_job(raw: Mapping[str, Any]) -> MPIJob:
+    """The job that a manifest describes, or InvalidJob with every error about it."""
     reading = _read(raw)
-    if complaints := _all_complaints(reading):
-        raise InvalidJob(complaints)
+    if errors := _all_errors(reading):
+        raise InvalidJob(errors)
     return reading.job
 
 
-def salvaged_job(raw: Mapping[str, Any]) -> MPIJob:
+def decode_leniently(raw: Mapping[str, Any]) -> MPIJob:
     """What can be understood of a manifest: for telling in its status that it is invalid."""
     return _read(raw).job
 
 
-def warnings(raw: Mapping[str, Any]) -> list[Complaint]:
+def warnings(raw: Mapping[str, Any]) -> list[FieldError]:
     """What is no error and will still surprise its author: typing errors, settings without effect.
 
     Never fails, whatever the manifest is like.
     """
     reading = _read(raw)
-    typos = [Complaint(unknown.path, _about(unknown)) for unknown in reading.found.unknown]
+    typos = [FieldError(unknown.path, _about(unknown)) for unknown in reading.found.unknown]
     return [*_ignored_roles(reading), *typos, *validation.advice(reading.job)]
 
 
@@ -56,20 +56,20 @@ def _read(raw: object) -> _Reading:
     return _Reading(sound, msgspec.convert(sound, MPIJob), found)
 
 
-def _all_complaints(reading: _Reading) -> list[Complaint]:
+def _all_errors(reading: _Reading) -> list[FieldError]:
     # A rule that fails because of what was unusable only repeats what was said about that.
     further = [
-        complaint
-        for complaint in validation.complaints(reading.job)
-        if not any(complaint.path.is_related_to(known.path) for known in reading.found.complaints)
+        error
+        for error in validation.errors(reading.job)
+        if not any(error.path.is_related_to(known.path) for known in reading.found.errors)
     ]
-    return reading.found.complaints + further
+    return reading.found.errors + further
 
 
-def _ignored_roles(reading: _Reading) -> list[Complaint]:
+def _ignored_roles(reading: _Reading) -> list[FieldError]:
     roles = reading.sound.get("spec", {}).get("mpiReplicaSpecs", {})
     return [
-        Complaint(validation.role_path(role), "is neither Launcher nor Worker and is ignored")
+        FieldError(validation.role_path(role), "is neither Launcher nor Worker and is ignored")
         for role in roles
         if role not in _ROLES
     ]

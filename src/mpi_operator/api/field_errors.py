@@ -24,7 +24,7 @@ class Path(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Complaint:
+class FieldError:
     """One thing that is wrong."""
 
     path: Path
@@ -35,11 +35,11 @@ class Complaint:
 
 
 class InvalidJob(ValueError):
-    """A manifest is not a job that can run; `complaints` has every reason."""
+    """A manifest is not a job that can run; `errors` has every one."""
 
-    def __init__(self, complaints: Iterable[Complaint]) -> None:
-        self.complaints = tuple(complaints)
-        super().__init__("; ".join(map(str, self.complaints)))
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(map(str, self.errors)))
 
 
 def shown(value: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from .field_errors import Complaint, Path, shown
+from .field_errors import FieldError, Path, shown
 from .schema import Schema
 from .types import Time
 
@@ -38,12 +38,12 @@ class Unknown:
 class Findings:
     """What came out."""
 
-    complaints: list[Complaint] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
     unusable: list[Path] = field(default_factory=list)  # what has to go for the rest to be sound
 
-    def complain(self, path: Path, message: str, *, unusable: Path | None = None) -> None:
-        self.complaints.append(Complaint(path, message))
+    def add_error(self, path: Path, message: str, *, unusable: Path | None = None) -> None:
+        self.errors.append(FieldError(path, message))
         self.unusable.append(path if unusable is None else unusable)
 
 
@@ -72,7 +72,7 @@ def without(value: Any, unusable: Iterable[tuple[Hashable, ...]]) -> Any:
 
 def _check(value: object, schema: Schema, path: Path, found: Findings) -> None:
     if problem := next(_problems(value, schema), None):
-        found.complain(path, problem)
+        found.add_error(path, problem)
     elif isinstance(value, dict):
         _check_object(value, schema, path, found)
     elif isinstance(value, list):
@@ -83,7 +83,7 @@ def _check_object(value: dict[Any, Any], schema: Schema, path: Path, found: Find
     required = [path.field(name) for name in schema.get("required", ())]
     for each in required:
         if value.get(str(each.keys[-1])) is None:
-            found.complain(each, "is required")
+            found.add_error(each, "is required")
     for key, item in value.items():
         _check_entry(key, item, schema, path, found)
     # An item of a list is nothing without these; elsewhere there is a default to go on with.
@@ -95,7 +95,7 @@ def _check_object(value: dict[Any, Any], schema: Schema, path: Path, found: Find
 def _check_entry(key: object, value: object, schema: Schema, path: Path, found: Findings) -> None:
     fields, others = schema.get("properties", {}), schema.get("additionalProperties")
     if not isinstance(key, str):
-        found.complain(path.entry(str(key)), "keys must be strings", unusable=path.entry(key))
+        found.add_error(path.entry(str(key)), "keys must be strings", unusable=path.entry(key))
     elif inner := fields.get(key) or others:
         below = path.field(key) if key in fields else path.entry(key)
         if _is_nothing(value, inner):
@@ -132,7 +132,7 @@ def _check_keys(value: list[Any], schema: Schema, path: Path, found: Findings) -
             continue
         key = ", ".join(f"{n} {shown(item.get(n, fields[n].get('default')))}" for n in names)
         if key in seen:
-            found.complain(path.entry(index), f"there is another one with {key}")
+            found.add_error(path.entry(index), f"there is another one with {key}")
         seen.add(key)
 
 

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from mpi_operator.api import conditions, labels
-from mpi_operator.api.decode import salvaged_job
+from mpi_operator.api.decode import decode_leniently
 from mpi_operator.api.types import CleanPodPolicy, MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
@@ -152,7 +152,7 @@ class Story:
                 async for event in events:
                     if event.type in (EventType.ADDED, EventType.MODIFIED):
                         self._remember(event.object)
-                        job = salvaged_job(event.object)
+                        job = decode_leniently(event.object)
                         policy = job.spec.run_policy.clean_pod_policy
                         self._keeps_workers = policy is CleanPodPolicy.NONE
                         self._queue.put_nowait(JobChanged(job))

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from mpi_operator.api import conditions
-from mpi_operator.api.decode import salvaged_job
+from mpi_operator.api.decode import decode_leniently
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
@@ -42,7 +42,7 @@ class LocalJob:
 
     @cached_property
     def job(self) -> MPIJob:
-        return salvaged_job(self.manifest)
+        return decode_leniently(self.manifest)
 
     @property
     def state(self) -> str:

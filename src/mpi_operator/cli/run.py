@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpi_operator.api.decode import read_job, warnings
+from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
@@ -70,9 +70,9 @@ def run(manifest: Manifest, directory: Path, wishes: Wishes, voice: Voice) -> in
 
 def _checked(manifest: Manifest, voice: Voice) -> MPIJob:
     try:
-        job = read_job(manifest)
+        job = decode_job(manifest)
     except InvalidJob as invalid:
-        lines = "\n".join(f"  {complaint}" for complaint in invalid.complaints)
+        lines = "\n".join(f"  {error}" for error in invalid.errors)
         raise UnusableFile(f"this job cannot run:\n{lines}") from invalid
     for warning in warnings(manifest):
         voice.say(f"warning: {warning}")

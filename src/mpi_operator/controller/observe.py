@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from mpi_operator.api import labels, names
-from mpi_operator.api.decode import read_job, salvaged_job
+from mpi_operator.api.decode import decode_job, decode_leniently
 from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.api.types import Manager, MPIJob
 from mpi_operator.kube.lru import LRU
@@ -124,9 +124,9 @@ def _read(stored: StoredJob) -> _Reading | None:
     if _is_managed_by_others(manifest):
         return None
     try:
-        return _Reading(read_job(manifest))
+        return _Reading(decode_job(manifest))
     except InvalidJob as invalid:
-        return _Reading(salvaged_job(manifest), _about_the_job(invalid))
+        return _Reading(decode_leniently(manifest), _about_the_job(invalid))
 
 
 def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
@@ -200,7 +200,7 @@ def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
 
 def _about_the_job(invalid: InvalidJob) -> str:
     """What its author can do something about: a status is ours, and is written anew."""
-    told = (each for each in invalid.complaints if each.path.keys[:1] != ("status",))
+    told = (each for each in invalid.errors if each.path.keys[:1] != ("status",))
     return "; ".join(map(str, told))
 
 

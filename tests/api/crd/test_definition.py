@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from devcluster.control_plane import ControlPlane
 from devcluster.endpoint import Answer
-from mpi_operator.api import MPIJobStatus, conditions, manifest, read_job
+from mpi_operator.api import MPIJobStatus, conditions, decode_job, manifest
 from mpi_operator.api.types import ConditionStatus, ConditionType, ReplicaStatus, ReplicaStatuses
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
@@ -145,20 +145,20 @@ async def test_a_role_that_nobody_knows_is_kept(client: HttpClient, namespace: s
 
 async def test_what_is_stored_can_be_read(client: HttpClient, namespace: str):
     written = mpijob("pi", namespace)
-    stored = read_job(await client.create(MPIJOBS, written))
-    assert stored.spec == read_job(written).spec
+    stored = decode_job(await client.create(MPIJOBS, written))
+    assert stored.spec == decode_job(written).spec
     assert stored.metadata.generation == 1
     assert stored.metadata.creation_timestamp
 
 
 async def test_what_we_write_is_taken(client: HttpClient, namespace: str):
-    job = read_job(mpijob("pi", namespace, runPolicy={"schedulingPolicy": {"minAvailable": 3}}))
+    job = decode_job(mpijob("pi", namespace, runPolicy={"schedulingPolicy": {"minAvailable": 3}}))
     stored = await client.create(MPIJOBS, manifest(job))
-    assert read_job(stored).spec == job.spec
+    assert decode_job(stored).spec == job.spec
 
 
 async def test_a_status_that_we_write_is_stored_as_it_is(client: HttpClient, namespace: str):
-    job = read_job(await client.create(MPIJOBS, mpijob("pi", namespace)))
+    job = decode_job(await client.create(MPIJOBS, mpijob("pi", namespace)))
     created = conditions.with_condition(
         (), ConditionType.CREATED, ConditionStatus.TRUE, "MPIJobCreated", "…", now=datetime.now(UTC)
     )
@@ -170,7 +170,7 @@ async def test_a_status_that_we_write_is_stored_as_it_is(client: HttpClient, nam
     written = manifest(replace(job, status=told))
     stored = await client.replace(MPIJOBS, written, subresource="status")
     assert stored["status"] == written["status"]
-    assert read_job(stored).status == told
+    assert decode_job(stored).status == told
 
 
 # --- typing errors
@@ -221,7 +221,7 @@ async def test_scale_changes_the_workers(client: HttpClient, namespace: str):
     scale = await client.get(MPIJOBS, "pi", namespace, subresource="scale")
     scale["spec"]["replicas"] = 7
     await client.replace(MPIJOBS, scale, subresource="scale")
-    assert read_job(await client.get(MPIJOBS, "pi", namespace)).spec.worker_count == 7
+    assert decode_job(await client.get(MPIJOBS, "pi", namespace)).spec.worker_count == 7
 
 
 async def test_scale_obeys_the_rules(client: HttpClient, namespace: str):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpi_operator.api import InvalidJob, read_job
+from mpi_operator.api import InvalidJob, decode_job
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
@@ -107,7 +107,7 @@ async def refusal(client: HttpClient, namespace: str, job: Manifest) -> str:
 
 def is_valid(job: Manifest) -> bool:
     try:
-        read_job(job)
+        decode_job(job)
     except InvalidJob:
         return False
     return True

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.api import annotations
-from mpi_operator.api.decode import read_job, warnings
+from mpi_operator.api.decode import decode_job, warnings
 from tests.support.mpijobs import mpijob
 
 
@@ -44,6 +44,6 @@ def test_how_long_a_start_may_take(text, seconds):
 def test_a_time_that_nobody_understands_is_warned_about(text, is_warned):
     manifest = mpijob()
     manifest["metadata"]["annotations"] = {annotations.INIT_TIMEOUT: text}
-    assert read_job(manifest)  # it is no reason not to run
+    assert decode_job(manifest)  # it is no reason not to run
     told = [str(each) for each in warnings(manifest)]
     assert any("init-timeout" in each and '"10m"' in each for each in told) == is_warned

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.api import InvalidJob, manifest, read_job, salvaged_job, warnings
+from mpi_operator.api import InvalidJob, decode_job, decode_leniently, manifest, warnings
 from mpi_operator.api.types import MPIJob
 from tests.support.mpijobs import changed, mpijob, template
 
@@ -60,7 +60,7 @@ PLACES = st.sampled_from(
 
 def opened(garbage: object) -> MPIJob | InvalidJob:
     try:
-        return read_job(garbage)  # type: ignore[arg-type]
+        return decode_job(garbage)  # type: ignore[arg-type]
     except InvalidJob as invalid:
         return invalid
 
@@ -74,7 +74,7 @@ def test_garbage_is_a_job_or_invalid_and_nothing_else(garbage):
 def test_garbage_in_a_good_job_is_too(place, garbage):
     broken = with_garbage(mpijob(), place.split("."), garbage)
     assert isinstance(opened(broken), MPIJob | InvalidJob)
-    assert isinstance(salvaged_job(broken), MPIJob)
+    assert isinstance(decode_leniently(broken), MPIJob)
     assert isinstance(warnings(broken), list)
 
 
@@ -96,8 +96,8 @@ def test_nesting_without_end_is_no_problem():
     bottomless: list[object] = []
     for _ in range(100_000):
         bottomless = [bottomless]
-    job = read_job(changed(mpijob(), "spec.colour", None) | {"more": bottomless})
-    assert job == read_job(mpijob())
+    job = decode_job(changed(mpijob(), "spec.colour", None) | {"more": bottomless})
+    assert job == decode_job(mpijob())
 
 
 def jobs() -> st.SearchStrategy[dict[str, object]]:
@@ -135,27 +135,27 @@ def jobs() -> st.SearchStrategy[dict[str, object]]:
 
 @given(jobs())
 def test_a_job_survives_being_written_and_read(raw):
-    job = read_job(raw)
-    assert read_job(manifest(job)) == job
+    job = decode_job(raw)
+    assert decode_job(manifest(job)) == job
     assert msgspec.json.decode(msgspec.json.encode(job), type=MPIJob) == job
 
 
 @given(jobs())
 def test_reading_changes_nothing(raw):
     before = msgspec.json.encode(raw)
-    read_job(raw)
+    decode_job(raw)
     assert msgspec.json.encode(raw) == before
 
 
 def test_templates_keep_what_nobody_knows():
     odd = template(fromTheFuture={"a": [1]})
-    worker = read_job(mpijob(worker={"template": odd})).spec.worker
+    worker = decode_job(mpijob(worker={"template": odd})).spec.worker
     assert worker
     assert worker.template == odd
 
 
 def test_nulls_inside_a_template_are_gone():
-    worker = read_job(mpijob(worker={"template": template(volumes=None)})).spec.worker
+    worker = decode_job(mpijob(worker={"template": template(volumes=None)})).spec.worker
     assert worker
     assert worker.template == template()
 
@@ -166,19 +166,19 @@ def test_a_status_is_read_and_written_with_zeros_and_without_what_is_deprecated(
         "replicaStatuses": {"Launcher": {"succeeded": 1}},
         "startTime": "2026-01-01T00:00:00Z",
     }
-    job = read_job(mpijob() | {"status": status})
+    job = decode_job(mpijob() | {"status": status})
     assert job.status.start_time == datetime(2026, 1, 1, tzinfo=UTC)
     counts = {"active": 0, "succeeded": 1, "failed": 0}
     assert manifest(job)["status"] == status | {"replicaStatuses": {"Launcher": counts}}
 
 
 def test_a_new_job_writes_no_conditions_at_all():
-    assert "conditions" not in manifest(read_job(mpijob())).get("status", {})
+    assert "conditions" not in manifest(decode_job(mpijob())).get("status", {})
 
 
 def test_an_invalid_job_can_still_be_told_so():
     status = {"conditions": [{"type": "Created", "status": "True"}]}
-    job = salvaged_job(mpijob("1pi", slotsPerWorker="x") | {"status": status})
+    job = decode_leniently(mpijob("1pi", slotsPerWorker="x") | {"status": status})
     assert (job.metadata.name, job.status.conditions[0].type) == ("1pi", "Created")
 
 

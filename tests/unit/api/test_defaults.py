@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpi_operator.api import MPIJob, read_job
+from mpi_operator.api import MPIJob, decode_job
 from mpi_operator.api.types import (
     CleanPodPolicy,
     Implementation,
@@ -50,7 +50,7 @@ def test_what_was_said_is_left_alone(implementation):
         "mpiImplementation": implementation,
         "launcherCreationPolicy": "WaitForWorkersReady",
     }
-    spec = read_job(mpijob(**given)).spec
+    spec = decode_job(mpijob(**given)).spec
     assert spec.slots_per_worker == 10
     assert spec.run_policy == RunPolicy(
         clean_pod_policy=CleanPodPolicy.RUNNING,
@@ -64,18 +64,18 @@ def test_what_was_said_is_left_alone(implementation):
 
 
 def test_a_launcher_is_one_and_tried_again_on_failure():
-    launcher = read_job(mpijob()).spec.launcher
+    launcher = decode_job(mpijob()).spec.launcher
     assert (launcher.replicas, launcher.restart_policy) == (1, RestartPolicy.ON_FAILURE)
 
 
 def test_workers_are_one_and_not_restarted():
-    worker = read_job(without(mpijob(), "spec.mpiReplicaSpecs.Worker.replicas")).spec.worker
+    worker = decode_job(without(mpijob(), "spec.mpiReplicaSpecs.Worker.replicas")).spec.worker
     assert worker
     assert (worker.replicas, worker.restart_policy) == (1, RestartPolicy.NEVER)
 
 
 def test_a_job_without_a_worker_spec_has_no_workers():
-    assert read_job(without(mpijob(), "spec.mpiReplicaSpecs.Worker")).spec.worker_count == 0
+    assert decode_job(without(mpijob(), "spec.mpiReplicaSpecs.Worker")).spec.worker_count == 0
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_job_without_a_worker_spec_has_no_workers():
 )
 def test_null_is_the_same_as_not_given(path):
     base = without(mpijob(), "spec.mpiReplicaSpecs.Worker.replicas")
-    assert read_job(changed(base, path, None)) == read_job(base)
+    assert decode_job(changed(base, path, None)) == decode_job(base)
 
 
 def test_an_empty_mount_path_is_the_default_one():
-    assert read_job(mpijob(sshAuthMountPath="")).spec.ssh_auth_mount_path == "/root/.ssh"
+    assert decode_job(mpijob(sshAuthMountPath="")).spec.ssh_auth_mount_path == "/root/.ssh"

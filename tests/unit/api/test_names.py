@@ -2,13 +2,13 @@
 
 import pytest
 
-from mpi_operator.api import MPIJob, labels, names, read_job
+from mpi_operator.api import MPIJob, decode_job, labels, names
 from mpi_operator.api.labels import Role
 from tests.support.mpijobs import mpijob
 
-PI = read_job(mpijob("pi", "lab"))
-BOTH = read_job(mpijob("pi", "lab", runLauncherAsWorker=True))
-LONGEST = read_job(mpijob("a" * 54))
+PI = decode_job(mpijob("pi", "lab"))
+BOTH = decode_job(mpijob("pi", "lab", runLauncherAsWorker=True))
+LONGEST = decode_job(mpijob("a" * 54))
 
 
 def test_names():

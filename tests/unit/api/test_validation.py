@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpi_operator.api import InvalidJob, read_job
+from mpi_operator.api import InvalidJob, decode_job
 from tests.support.mpijobs import changed, mpijob, template, without
 
 LAUNCHER = "spec.mpiReplicaSpecs.Launcher"
@@ -13,9 +13,9 @@ WORKER = "spec.mpiReplicaSpecs.Worker"
 
 def complaints(manifest: Any) -> list[str]:
     try:
-        read_job(manifest)
+        decode_job(manifest)
     except InvalidJob as invalid:
-        return list(map(str, invalid.complaints))
+        return list(map(str, invalid.errors))
     return []
 
 
@@ -301,4 +301,4 @@ def test_long_values_are_cut():
 
 def test_all_complaints_are_in_the_message():
     with pytest.raises(InvalidJob, match=r"^kind: .*; metadata.name: becomes .*"):
-        read_job(mpijob("1pi") | {"kind": "Job"})
+        decode_job(mpijob("1pi") | {"kind": "Job"})

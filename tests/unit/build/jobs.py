@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mpi_operator.api import MPIJob, read_job
+from mpi_operator.api import MPIJob, decode_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import Manifest
 from tests.support.mpijobs import mpijob
@@ -22,14 +22,14 @@ def make_job(
     """A stored job with a launcher and two workers; what is given is laid over that."""
     manifest = mpijob(name, "lab", **changes)
     manifest["metadata"] |= {"uid": UID, "annotations": annotations or {}}
-    return read_job(manifest)
+    return decode_job(manifest)
 
 
 def without_workers(**spec: Any) -> MPIJob:
     """A job whose launcher is the only pod."""
     manifest = mpijob("pi", "lab", runLauncherAsWorker=True, **spec)
     del manifest["spec"]["mpiReplicaSpecs"]["Worker"]
-    return read_job(manifest)
+    return decode_job(manifest)
 
 
 def pods(pod: Manifest | None = None, **container: Any) -> Manifest:

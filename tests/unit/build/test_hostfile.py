@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.api import read_job
+from mpi_operator.api import decode_job
 from mpi_operator.build.hostfile import discover_script, discovered, hostfile
 from tests.support.mpijobs import mpijob
 from tests.unit.build.jobs import DOMAIN, NONE, make_job, without_workers
@@ -188,6 +188,8 @@ def test_reading_a_script_never_fails(text):
 
 @pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
 def test_no_job_that_could_work_has_too_many_workers(implementation):
-    job = read_job(mpijob("a", "b", mpiImplementation=implementation, worker={"replicas": 20_000}))
+    job = decode_job(
+        mpijob("a", "b", mpiImplementation=implementation, worker={"replicas": 20_000})
+    )
     everybody = hostfile(job, NONE), discover_script(job, range(20_000), NONE)
     assert sum(map(len, everybody)) > 2**20  # what a ConfigMap takes

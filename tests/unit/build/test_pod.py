@@ -295,7 +295,7 @@ def test_nulls_are_as_good_as_nothing(pod: Pod, role):
     clean = job_of()
     specs = clean.spec.mpi_replica_specs
     assert specs.worker is not None
-    # Not through read_job, which leaves nulls out.
+    # Not through decode_job, which leaves nulls out.
     specs = replace(
         specs,
         launcher=replace(specs.launcher, **role),

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.api import MPIJob, manifest, read_job
+from mpi_operator.api import MPIJob, decode_job, manifest
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job, resumed
 from mpi_operator.build.pod_group import needs_update, pod_group
@@ -73,7 +73,7 @@ ROLE = st.builds(
     optional(labels=MARKS, annotations=MARKS),
 )
 JOBS = st.builds(
-    lambda launcher, worker, replicas, spec: read_job(
+    lambda launcher, worker, replicas, spec: decode_job(
         mpijob(launcher=launcher, worker=worker | {"replicas": replicas}, **spec)
     ),
     ROLE,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mpi_operator.api.decode import read_job
+from mpi_operator.api.decode import decode_job
 from mpi_operator.controller.announcements import announcements
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.remote_words import lost_contacts
@@ -141,7 +141,7 @@ def launched_by(*command, **changes):
     manifest = a_manifest(**changes)
     template = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
     template["spec"]["containers"][0]["command"] = list(command)
-    return msgspec.structs.replace(JOB, spec=read_job(manifest).spec)
+    return msgspec.structs.replace(JOB, spec=decode_job(manifest).spec)
 
 
 MPIRUN = launched_by("mpirun", "-n", "2", "/home/mpiuser/pi")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.api.decode import read_job
+from mpi_operator.api.decode import decode_job
 from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import MPI_JOBS
@@ -27,11 +27,9 @@ from tests.unit.local.scripted_node import ScriptedNode
 def admitted(manifest: Manifest) -> Manifest:
     """An MPIJob that can run, or else Invalid: what the definition does on an API server."""
     try:
-        read_job(manifest)
+        decode_job(manifest)
     except InvalidJob as error:
-        causes = [
-            Cause("FieldValueInvalid", each.message, each.path.text) for each in error.complaints
-        ]
+        causes = [Cause("FieldValueInvalid", each.message, each.path.text) for each in error.errors]
         raise api_errors.invalid(MPI_JOBS, manifest["metadata"]["name"], causes) from error
     return manifest
 
