@@ -23,7 +23,7 @@ from .local import mpi_installation
 from .local.apiserver.cluster import LocalCluster
 from .local.apiserver.served_kinds import Kind, Scale
 from .local.jobs.job_controller import JobController
-from .local.jobs.job_decisions import Pace
+from .local.jobs.job_decisions import PodFailureBackoff
 from .local.kubelet.node import Node
 from .local.sandbox.protocol import Kind as SandboxKind
 from .local.socket.socket_server import serving
@@ -31,7 +31,7 @@ from .local.socket.socket_server import serving
 __all__ = ["MPI_JOBS", "machine", "uncontrolled_machine"]
 
 # A person waits: a launcher that fails is tried again after a second, not after ten.
-_PACE = Pace(first=timedelta(seconds=1), longest=timedelta(minutes=1))
+_BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=1))
 _REPLICAS = ".spec.mpiReplicaSpecs.Worker.replicas"
 _SCALE = Scale(_REPLICAS, ".status.replicaStatuses.Worker.active", ".status.selector")
 
@@ -87,7 +87,7 @@ async def uncontrolled_machine(
         **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
     cluster.logs = node.log
-    parts = [node.run(), JobController(cluster, pace=_PACE).run()]
+    parts = [node.run(), JobController(cluster, backoff=_BACKOFF).run()]
     # Ends last: whoever follows a log from another shell hears its last lines.
     async with serving(cluster, directory), _running(parts):
         yield cluster

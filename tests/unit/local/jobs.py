@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.jobs.job_objects import TRACKING, Job, JobPod
+from mpi_operator.local.jobs.job_objects import TRACKING_FINALIZER, Job, JobPod
 from mpi_operator.local.times import timestamp
 from tests.unit.local.clusters import START, named
 
@@ -52,7 +52,7 @@ def a_pod(
             "namespace": "here",
             "uid": uid,
             "creationTimestamp": stamp(0),
-            "finalizers": [TRACKING] if tracked else [],
+            "finalizers": [TRACKING_FINALIZER] if tracked else [],
             **(deletion if deleted else {}),
         },
         "status": {

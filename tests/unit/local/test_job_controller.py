@@ -9,15 +9,15 @@ import pytest
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import JOBS, PODS
 from mpi_operator.local.jobs.job_controller import JobController
-from mpi_operator.local.jobs.job_decisions import Pace
-from mpi_operator.local.jobs.job_objects import TRACKING
+from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
+from mpi_operator.local.jobs.job_objects import TRACKING_FINALIZER
 from tests.unit.local.clusters import a_cluster, named, virtual_now
 from tests.unit.local.jobs import job_manifest, stamp
 from tests.unit.local.scripted_node import ScriptedNode
 
 pytestmark = pytest.mark.looptime
 
-QUICK = Pace(first=timedelta(seconds=1), longest=timedelta(seconds=8))
+QUICK = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=8))
 
 
 def in_turn(*plans):
@@ -44,11 +44,11 @@ async def running(*tasks):
 
 
 @asynccontextmanager
-async def a_world(*plans, pace=QUICK):
+async def a_world(*plans, backoff=QUICK):
     """A cluster with a node and a Job controller."""
     cluster = a_cluster(clock=virtual_now)
     node = ScriptedNode(cluster, in_turn(*plans))
-    controller = JobController(cluster, pace=pace, clock=virtual_now)
+    controller = JobController(cluster, backoff=backoff, clock=virtual_now)
     async with running(node.run(), controller.run()):
         yield cluster
 
@@ -115,7 +115,7 @@ async def test_a_job_that_succeeds_at_the_second_try_completes():
 
 
 async def test_the_pace_of_kubernetes_is_ten_seconds_at_first():
-    async with a_world((1, 1), None, pace=Pace()) as cluster:
+    async with a_world((1, 1), None, backoff=PodFailureBackoff()) as cluster:
         await cluster.create(JOBS, job_manifest())
         await asyncio.sleep(60)
         assert [pod["metadata"]["creationTimestamp"] for pod in await pods_of(cluster)] == [
@@ -249,12 +249,14 @@ async def test_restarts_in_place_are_counted_and_end_the_job():
 
 async def test_pods_of_others_are_left_alone():
     async with a_world(None) as cluster:
-        stranger = named("j-stranger", labels={"job-name": "j"}, finalizers=[TRACKING], spec={})
+        stranger = named(
+            "j-stranger", labels={"job-name": "j"}, finalizers=[TRACKING_FINALIZER], spec={}
+        )
         await cluster.create(PODS, stranger)
         await cluster.create(JOBS, job_manifest())
         await asyncio.sleep(5)
         stored = await cluster.get(PODS, "j-stranger", "here")
-        assert stored["metadata"]["finalizers"] == [TRACKING]
+        assert stored["metadata"]["finalizers"] == [TRACKING_FINALIZER]
         assert len(await pods_of(cluster)) == 2
 
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.local.jobs.job_decisions import Pace, decide
+from mpi_operator.local.jobs.job_decisions import PodFailureBackoff, decide
 from tests.unit.local.jobs import a_job, a_pod, at, stamp
 
-PACE = Pace(first=timedelta(seconds=10), longest=timedelta(seconds=60))
+BACKOFF = PodFailureBackoff(initial=timedelta(seconds=10), maximum=timedelta(seconds=60))
 
 
 def condition(kind, reason="", message="", *, status="True", time=0.0):
@@ -36,17 +36,17 @@ class Expected:
 
     create: bool = False
     delete: tuple[str, ...] = ()
-    release: tuple[str, ...] = ()
+    untrack: tuple[str, ...] = ()
     active: int = 0
     wait: float | None = None
 
 
 def outcome(decision):
-    wait = decision.look_again
+    wait = decision.requeue_after
     return Expected(
         create=decision.create,
         delete=tuple(uids(decision.delete)),
-        release=tuple(uids(decision.release)),
+        untrack=tuple(uids(decision.untrack)),
         active=decision.status.active,
         wait=None if wait is None else wait.total_seconds(),
     )
@@ -60,13 +60,13 @@ def outcome(decision):
         pytest.param(
             a_job(),
             [a_pod("Failed", ended=3)],
-            Expected(release=("p1",), wait=8),
+            Expected(untrack=("p1",), wait=8),
             id="after a failure the next try waits from its end on",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "failed": 2}),
             [a_pod("Failed", uid="p3", ended=-30)],
-            Expected(release=("p3",), wait=5),
+            Expected(untrack=("p3",), wait=5),
             id="the third failure waits four times as long",
         ),
         pytest.param(
@@ -96,13 +96,13 @@ def outcome(decision):
         pytest.param(
             a_job(podReplacementPolicy="TerminatingOrFailed"),
             [a_pod(deleted=True)],
-            Expected(release=("p1",), wait=5),
+            Expected(untrack=("p1",), wait=5),
             id="unless the Job takes that for a failure",
         ),
         pytest.param(
             a_job(),
             [a_pod(deleted=True, grace=0)],
-            Expected(release=("p1",), wait=5),
+            Expected(untrack=("p1",), wait=5),
             id="a pod that was deleted by force has failed",
         ),
         pytest.param(
@@ -120,19 +120,19 @@ def outcome(decision):
         pytest.param(
             a_job(suspend=True),
             [a_pod(deleted=True)],
-            Expected(release=("p1",)),
+            Expected(untrack=("p1",)),
             id="a pod that was stopped is let go and not counted",
         ),
         pytest.param(
             a_job(suspend=True),
             [a_pod("Failed", ended=1)],
-            Expected(release=("p1",)),
+            Expected(untrack=("p1",)),
             id="one that failed by itself before is counted",
         ),
         pytest.param(
             a_job({"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}),
             [a_pod(deleted=True)],
-            Expected(release=("p1",)),
+            Expected(untrack=("p1",)),
             id="nor counted if the Job goes on before that is done",
         ),
         pytest.param(
@@ -174,13 +174,13 @@ def outcome(decision):
         pytest.param(
             a_job({"startTime": stamp(0), "conditions": [condition("Complete")]}),
             [a_pod(), a_pod("Succeeded", uid="p2")],
-            Expected(release=("p1", "p2")),
+            Expected(untrack=("p1", "p2")),
             id="after the end nothing is held",
         ),
     ],
 )
 def test_the_next_step(job, pods, expected):
-    assert outcome(decide(job, pods, at(5), PACE)) == expected
+    assert outcome(decide(job, pods, at(5), BACKOFF)) == expected
 
 
 # --- counting
@@ -188,25 +188,25 @@ def test_the_next_step(job, pods, expected):
 
 def test_a_pod_that_ended_is_noted_before_it_is_let_go_and_counted_after():
     job, pod = a_job(), a_pod("Failed", ended=5)
-    noted = decide(job, [pod], at(5), PACE)
+    noted = decide(job, [pod], at(5), BACKOFF)
     assert noted.status.uncounted_terminated_pods.failed == ("p1",)
-    assert (noted.status.failed, uids(noted.release)) == (0, ["p1"])
+    assert (noted.status.failed, uids(noted.untrack)) == (0, ["p1"])
     released = a_pod("Failed", ended=5, tracked=False)
-    counted = decide(with_status(job, noted), [released], at(5), PACE)
+    counted = decide(with_status(job, noted), [released], at(5), BACKOFF)
     assert (counted.status.failed, counted.status.uncounted_terminated_pods.failed) == (1, ())
-    assert decide(with_status(job, counted), [released], at(5), PACE).status == counted.status
+    assert decide(with_status(job, counted), [released], at(5), BACKOFF).status == counted.status
 
 
 def test_a_noted_pod_counts_when_it_is_gone():
     job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
-    assert decide(job, [], at(5), PACE).status.failed == 1
+    assert decide(job, [], at(5), BACKOFF).status.failed == 1
 
 
 def test_nothing_is_counted_twice_while_it_is_noted():
     job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
-    decision = decide(job, [a_pod("Failed", ended=5)], at(5), PACE)
+    decision = decide(job, [a_pod("Failed", ended=5)], at(5), BACKOFF)
     assert decision.status.uncounted_terminated_pods.failed == ("p1",)
-    assert decision.look_again == timedelta(seconds=10), "as after one failure"
+    assert decision.requeue_after == timedelta(seconds=10), "as after one failure"
 
 
 def with_status(job, decision):
@@ -217,10 +217,10 @@ def ending(job, pods, now=5.0):
     """The decisions until nothing changes any more, with the node's part done at once."""
     decisions = []
     for _ in range(10):
-        decision = decide(job, pods, at(now), PACE)
+        decision = decide(job, pods, at(now), BACKOFF)
         decisions.append(decision)
         gone = set(uids(decision.delete))
-        released = {*uids(decision.release)}
+        released = {*uids(decision.untrack)}
         before, job = job, with_status(job, decision)
         after = [a_pod(pod.status.phase, uid=pod.uid, tracked=False) for pod in pods]
         pods = [
@@ -271,10 +271,10 @@ def test_a_deadline_fails_the_job_and_what_it_ended_has_failed():
 def test_the_last_word_waits_for_pods_that_are_ending():
     target = condition("FailureTarget", "DeadlineExceeded", "too long")
     job = a_job({"startTime": stamp(0), "conditions": [target]})
-    waiting = decide(job, [a_pod(deleted=True, tracked=False)], at(9), PACE)
+    waiting = decide(job, [a_pod(deleted=True, tracked=False)], at(9), BACKOFF)
     assert conditions_of(waiting) == [("FailureTarget", "True", "DeadlineExceeded")]
     assert waiting.status.terminating == 1
-    over = decide(job, [], at(9), PACE)
+    over = decide(job, [], at(9), BACKOFF)
     assert conditions_of(over)[-1] == ("Failed", "True", "DeadlineExceeded")
 
 
@@ -290,17 +290,17 @@ def test_what_a_job_aims_for_is_not_taken_back():
 
 
 def test_a_suspended_job_says_so_and_forgets_when_it_began():
-    decision = decide(a_job(suspend=True), [a_pod()], at(5), PACE)
+    decision = decide(a_job(suspend=True), [a_pod()], at(5), BACKOFF)
     assert (decision.status.start_time, decision.status.active) == ("", 0)
     assert conditions_of(decision) == [("Suspended", "True", "JobSuspended")]
 
 
 def test_a_job_that_goes_on_begins_again():
     suspended = {"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}
-    decision = decide(a_job(suspended, activeDeadlineSeconds=100), [], at(50), PACE)
+    decision = decide(a_job(suspended, activeDeadlineSeconds=100), [], at(50), BACKOFF)
     assert decision.create
     assert decision.status.start_time == stamp(50)
-    assert decision.look_again == timedelta(seconds=100)
+    assert decision.requeue_after == timedelta(seconds=100)
     assert conditions_of(decision) == [("Suspended", "False", "JobResumed")]
 
 
@@ -313,17 +313,17 @@ def test_a_job_that_goes_on_begins_again():
 )
 def test_a_finished_job_has_a_time_to_live(now, expire, wait):
     finished = {"startTime": stamp(0), "conditions": [condition("Failed", "x", "y")]}
-    decision = decide(a_job(finished, ttlSecondsAfterFinished=10), [], at(now), PACE)
+    decision = decide(a_job(finished, ttlSecondsAfterFinished=10), [], at(now), BACKOFF)
     assert decision.expire is expire
-    assert decision.look_again == (None if wait is None else timedelta(seconds=wait))
+    assert decision.requeue_after == (None if wait is None else timedelta(seconds=wait))
 
 
 def test_a_deleted_job_lets_its_pods_go():
     job = a_job()
     going = type(job.metadata)(deletion_timestamp=stamp(0))
-    decision = decide(type(job)(metadata=going), [a_pod()], at(5), PACE)
-    assert outcome(decision) == Expected(release=("p1",))
+    decision = decide(type(job)(metadata=going), [a_pod()], at(5), BACKOFF)
+    assert outcome(decision) == Expected(untrack=("p1",))
 
 
 def test_ready_pods_are_counted():
-    assert decide(a_job(), [a_pod(ready=True)], at(5), PACE).status.ready == 1
+    assert decide(a_job(), [a_pod(ready=True)], at(5), BACKOFF).status.ready == 1

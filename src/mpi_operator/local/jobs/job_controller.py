@@ -1,9 +1,9 @@
-"""Jobs of one pod, as Kubernetes' own controller runs them: retries, deadlines, suspension.
+"""The Job controller, for Jobs of one pod: retries, deadlines, suspension, TTL.
 
-    Jobs, pods ──► caches ──► queue ──► decide (job_decisions) ──► create, say, delete, release
+    Jobs, pods ──► informers ──► queue ──► decide (job_decisions) ──► create, delete, write status
 
-Everything it needs to know is in the cluster, so it may be stopped at any write and started again.
-It works on any `Client`.
+All its state is in the cluster, so it can be killed at any write and started again. It works on any
+`Client`.
 """
 
 import asyncio
@@ -22,27 +22,34 @@ from mpi_operator.kube.resources import JOBS, PODS, Key, Manifest
 from mpi_operator.kube.workqueue import WorkQueue
 from mpi_operator.local.times import now
 
-from .job_decisions import KUBERNETES_PACE, Decision, Pace, decide
-from .job_objects import CONTROLLER_UID, OURSELVES, TRACKING, Job, JobPod, tracking_labels
+from .job_decisions import DEFAULT_BACKOFF, Decision, PodFailureBackoff, decide
+from .job_objects import (
+    CONTROLLER_NAME,
+    CONTROLLER_UID,
+    TRACKING_FINALIZER,
+    Job,
+    JobPod,
+    tracking_labels,
+)
 
 _BY_JOB = "job"
-_SOON = 0.05
+_CONFLICT_RETRY_SECONDS = 0.05
 
 
 class JobController:
-    """Looks after the Jobs of a namespace, or of all of them, for as long as `run` runs."""
+    """Reconciles the Jobs of one namespace, or of all of them."""
 
     def __init__(
         self,
         client: Client,
         *,
         namespace: str = "",
-        pace: Pace = KUBERNETES_PACE,
+        backoff: PodFailureBackoff = DEFAULT_BACKOFF,
         clock: Callable[[], datetime] = now,
         concurrency: int = 4,
     ) -> None:
         self._client = client
-        self._pace = pace
+        self._backoff = backoff
         self._clock = clock
         self._concurrency = concurrency
         self._queue: WorkQueue[Key] = WorkQueue("jobs")
@@ -59,14 +66,14 @@ class JobController:
         self._pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
-        """Look after Jobs until cancelled."""
+        """Reconcile Jobs until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
             group.create_task(self._pods.run())
-            # A pod that is not known yet would be created a second time.
+            # Before that, a pod that is missing from the cache would be created a second time.
             await self._jobs.synced()
             await self._pods.synced()
-            await work(self._queue, self._look, self._concurrency)
+            await work(self._queue, self._reconcile, self._concurrency)
 
     def _job_changed(self, change: Change[Job]) -> None:
         known = change.new or change.old
@@ -79,29 +86,29 @@ class JobController:
         if key is not None:
             self._queue.add(key)
 
-    async def _look(self, key: Key) -> float | None:
-        """Bring one Job a step further; in how many seconds to look again."""
+    async def _reconcile(self, key: Key) -> float | None:
+        """Bring one Job a step further; return after how many seconds to requeue it."""
         job = self._jobs.store.get(key)
         pods = self._pods.store.where(_BY_JOB, str(key))
-        if job is not None and job.spec.managed_by != OURSELVES:
+        if job is not None and job.spec.managed_by != CONTROLLER_NAME:
             return None
         uid = job.metadata.uid if job is not None else None
         try:
             for pod in pods:
                 if pod.is_tracked and _owner_uid(pod) != uid:
-                    await self._release(pod)  # nobody counts it any more
-            ours = [pod for pod in pods if _owner_uid(pod) == uid]
-            return await self._bring_further(job, ours) if job is not None else None
+                    await self._untrack(pod)  # no Job will count it
+            controlled = [pod for pod in pods if _owner_uid(pod) == uid]
+            return await self._sync(job, controlled) if job is not None else None
         except (errors.Conflict, errors.NotFound):
-            return _SOON  # somebody else was faster: the caches will tell
+            return _CONFLICT_RETRY_SECONDS  # the caches are behind: try again when they are not
 
-    async def _bring_further(self, job: Job, pods: list[JobPod]) -> float | None:
-        decision = decide(job, pods, self._clock(), self._pace)
-        await self._do(job, decision)
-        wait = decision.look_again
+    async def _sync(self, job: Job, pods: list[JobPod]) -> float | None:
+        decision = decide(job, pods, self._clock(), self._backoff)
+        await self._execute(job, decision)
+        wait = decision.requeue_after
         return None if wait is None else wait.total_seconds()
 
-    async def _do(self, job: Job, decision: Decision) -> None:
+    async def _execute(self, job: Job, decision: Decision) -> None:
         if decision.create:
             self._pods.wrote(await self._client.create(PODS, pod_of(job)))
         if decision.status != job.status:
@@ -109,8 +116,8 @@ class JobController:
             self._jobs.wrote(await self._client.replace(JOBS, stored, subresource="status"))
         for pod in decision.delete:
             await self._delete(pod)
-        for pod in decision.release:
-            await self._release(pod)
+        for pod in decision.untrack:
+            await self._untrack(pod)
         if decision.expire:
             await self._expire(job)
 
@@ -118,16 +125,16 @@ class JobController:
         name, namespace = pod.metadata.name, pod.metadata.namespace
         with suppress(errors.NotFound):
             await self._client.delete(PODS, name, namespace, uid=pod.uid)
-            # Else the next look, if it comes before the watch tells, takes it for a pod that runs.
+            # A reconcile before the watch event would otherwise take it for an active pod.
             self._pods.wrote(await self._client.get(PODS, name, namespace))
 
-    async def _release(self, pod: JobPod) -> None:
-        """Let a pod go whose end is on record."""
+    async def _untrack(self, pod: JobPod) -> None:
+        """Remove the tracking finalizer of a pod that the status has recorded."""
         metadata = pod.metadata
-        left = [each for each in metadata.finalizers if each != TRACKING]
+        left = [each for each in metadata.finalizers if each != TRACKING_FINALIZER]
         change = {
             "uid": metadata.uid,
-            # The list is written as a whole, so it has to be the one that we have seen.
+            # The patch replaces the whole list, so it must be based on the current one.
             "resourceVersion": metadata.resource_version,
             "finalizers": left or None,
         }
@@ -150,7 +157,7 @@ class JobController:
 
 
 def pod_of(job: Job) -> Manifest:
-    """The next pod of a Job. The server makes up the end of its name."""
+    """The next pod of a Job. The API server generates the end of its name."""
     template, name = job.spec.template, job.metadata.name
     given = template.get("metadata") or {}
     owner = {
@@ -169,7 +176,7 @@ def pod_of(job: Job) -> Manifest:
             "namespace": job.metadata.namespace,
             "labels": {**(given.get("labels") or {}), **tracking_labels(name, job.metadata.uid)},
             "annotations": given.get("annotations") or {},
-            "finalizers": [*(given.get("finalizers") or ()), TRACKING],
+            "finalizers": [*(given.get("finalizers") or ()), TRACKING_FINALIZER],
             "ownerReferences": [owner],
         },
         "spec": template.get("spec") or {},

@@ -1,12 +1,12 @@
-"""What to do about a Job and what to say about it: pure, from the Job, its pods and the time.
+"""The next step of a Job and its new status: pure, from the Job, its pods and the time.
 
-Counting is the delicate part, for a pod that has ended may be deleted at any time and the process
-may die at any time, and still each pod has to be counted once. As on Kubernetes:
+Each pod has to be counted exactly once, although it may be deleted and this process may be killed
+at any time. The steps are those of Kubernetes:
 
-    the pod ends (it has a finalizer) ──► its uid is in the status, as not counted yet
-                                            ──► the finalizer is removed ──► it is a number
+    the pod terminates (it has a finalizer) ──► status.uncountedTerminatedPods has its UID
+                                              ──► the finalizer is removed ──► it is counted
 
-Whoever looks at any of these steps knows the next one.
+From each of these states the next step follows, so a restarted controller simply continues.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from .job_objects import (
     Job,
     JobPod,
     JobStatus,
-    Uncounted,
+    UncountedTerminatedPods,
 )
 
 _TRUE, _FALSE = "True", "False"
@@ -37,118 +37,118 @@ _DEADLINE_EXCEEDED = ("DeadlineExceeded", "Job was active longer than specified 
 _COMPLETED = ("CompletionsReached", "Reached expected number of succeeded pods")
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """How long a Job waits before its next try: doubling with each failure, up to a longest."""
+class PodFailureBackoff(msgspec.Struct, frozen=True):
+    """The delay before a failed pod is replaced: it doubles with each failure, up to a maximum."""
 
-    first: timedelta = timedelta(seconds=10)
-    longest: timedelta = timedelta(minutes=10)
+    initial: timedelta = timedelta(seconds=10)
+    maximum: timedelta = timedelta(minutes=10)
 
     def delay(self, failures: int) -> timedelta:
-        # 2**30 times anything is past any longest, and still no overflow.
-        return min(self.first * (1 << min(failures - 1, 30)), self.longest)
+        # The exponent is capped to avoid an overflow; 2**30 is past any maximum.
+        return min(self.initial * (1 << min(failures - 1, 30)), self.maximum)
 
 
-KUBERNETES_PACE = Pace()
+DEFAULT_BACKOFF = PodFailureBackoff()
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What to do, in this order: create, write the status, delete, release, expire."""
+    """What to do, in this order: create, write the status, delete, untrack, expire."""
 
     status: JobStatus
     create: bool = False
     delete: tuple[JobPod, ...] = ()
-    release: tuple[JobPod, ...] = ()  # from being tracked
-    expire: bool = False
-    look_again: timedelta | None = None
+    untrack: tuple[JobPod, ...] = ()  # remove the tracking finalizer
+    expire: bool = False  # delete the Job, its TTL has passed
+    requeue_after: timedelta | None = None
 
 
-def decide(job: Job, pods: Sequence[JobPod], now: datetime, pace: Pace) -> Decision:
-    """The next step of a Job; `pods` are those that it controls."""
+def decide(job: Job, pods: Sequence[JobPod], now: datetime, backoff: PodFailureBackoff) -> Decision:
+    """Return the next step of a Job; `pods` are those that it controls."""
     tracked = tuple(pod for pod in pods if pod.is_tracked)
     if job.metadata.deletion_timestamp:
-        return Decision(job.status, release=tracked)
-    if job.end is not None:
-        return _after_the_end(job, job.end, tracked, now)
-    if stopped := tuple(pod for pod in tracked if _was_stopped(job, pod)):
-        # Before anything else: as soon as the status says that the Job goes on, they had failed.
-        return Decision(job.status, release=stopped)
+        return Decision(job.status, untrack=tracked)
+    if job.finished is not None:
+        return _finished(job, job.finished, tracked, now)
+    if suspended := tuple(pod for pod in tracked if _was_suspended(job, pod)):
+        # Must come first: once the status says that the Job is resumed, these count as failed.
+        return Decision(job.status, untrack=suspended)
     seen = _seen(job, pods)
-    end = _end(job, seen, now)
-    if end is not None:
-        return _ending(job, seen, end, now)
-    return _suspended(job, seen, now) if job.spec.suspend else _going_on(job, seen, now, pace)
+    outcome = _outcome(job, seen, now)
+    if outcome is not None:
+        return _finishing(job, seen, outcome, now)
+    return _suspended(job, seen, now) if job.spec.suspend else _active(job, seen, now, backoff)
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """The pods of a Job, sorted."""
+    """The pods of a Job by state, with the totals including those not yet counted."""
 
     pods: tuple[JobPod, ...]
     active: tuple[JobPod, ...]
     terminating: int
-    succeeded: int  # ever
-    failed: int  # ever
+    succeeded: int
+    failed: int
 
 
 def _seen(job: Job, pods: Sequence[JobPod]) -> _Seen:
     active = (pod for pod in pods if pod.is_active)
-    counted = _counting(job, pods, _has_failed(job))
-    noted = counted.uncounted_terminated_pods
+    counted = _counted(job, pods, _has_failed(job))
+    uncounted = counted.uncounted_terminated_pods
     return _Seen(
         pods=tuple(pods),
-        active=tuple(sorted(active, key=_worth_keeping)),
+        active=tuple(sorted(active, key=_preference)),
         terminating=sum(pod.is_terminating for pod in pods),
-        succeeded=counted.succeeded + len(noted.succeeded),
-        failed=counted.failed + len(noted.failed),
+        succeeded=counted.succeeded + len(uncounted.succeeded),
+        failed=counted.failed + len(uncounted.failed),
     )
 
 
-class _End(msgspec.Struct, frozen=True):
-    """How a Job is about to end: what it says first, and what at last."""
+class _Outcome(msgspec.Struct, frozen=True):
+    """How a Job finishes: the condition set at once, and the one set when its pods are gone."""
 
-    target: str
-    last: str
+    interim: str
+    terminal: str
     reason: str
     message: str
 
 
-def _end(job: Job, seen: _Seen, now: datetime) -> _End | None:
-    """How the Job ends, if it does. What was said before is not taken back."""
+def _outcome(job: Job, seen: _Seen, now: datetime) -> _Outcome | None:
+    """Return how the Job finishes, if it does. An interim condition is never taken back."""
     if met := job.status.condition(SUCCESS_CRITERIA_MET):
-        return _End(SUCCESS_CRITERIA_MET, COMPLETE, met.reason, met.message)
+        return _Outcome(SUCCESS_CRITERIA_MET, COMPLETE, met.reason, met.message)
     if target := job.status.condition(FAILURE_TARGET):
-        return _End(FAILURE_TARGET, FAILED, target.reason, target.message)
-    if seen.failed > job.spec.backoff_limit or _is_past_restarts(job, seen):
-        return _End(FAILURE_TARGET, FAILED, *_BACKOFF_EXCEEDED)
-    wait = _until_deadline(job, now)
+        return _Outcome(FAILURE_TARGET, FAILED, target.reason, target.message)
+    if seen.failed > job.spec.backoff_limit or _is_past_restart_limit(job, seen):
+        return _Outcome(FAILURE_TARGET, FAILED, *_BACKOFF_EXCEEDED)
+    wait = _time_to_deadline(job, now)
     if wait is not None and wait <= timedelta(0):
-        return _End(FAILURE_TARGET, FAILED, *_DEADLINE_EXCEEDED)
+        return _Outcome(FAILURE_TARGET, FAILED, *_DEADLINE_EXCEEDED)
     if seen.succeeded and not seen.active:
-        return _End(SUCCESS_CRITERIA_MET, COMPLETE, *_COMPLETED)
+        return _Outcome(SUCCESS_CRITERIA_MET, COMPLETE, *_COMPLETED)
     return None
 
 
-def _is_past_restarts(job: Job, seen: _Seen) -> bool:
-    """Whether containers were restarted in place too often. Zero allows none, and one none too."""
-    if not job.restarts_in_place:
+def _is_past_restart_limit(job: Job, seen: _Seen) -> bool:
+    """Whether containers restarted too often. As on Kubernetes, limits of 0 and 1 are the same."""
+    if not job.restarts_containers:
         return False
     restarts = sum(pod.restarts for pod in seen.pods if not (pod.has_failed or pod.has_succeeded))
     return restarts >= max(job.spec.backoff_limit, 1)
 
 
-def _until_deadline(job: Job, now: datetime) -> timedelta | None:
+def _time_to_deadline(job: Job, now: datetime) -> timedelta | None:
     seconds = job.spec.active_deadline_seconds
     if seconds is None or not job.status.start_time or job.spec.suspend:
         return None
     return moment(job.status.start_time) + timedelta(seconds=seconds) - now
 
 
-def _ending(job: Job, seen: _Seen, end: _End, now: datetime) -> Decision:
-    """End what runs. The last word is said when nothing is left to end or to count."""
-    is_failure = end.last == FAILED
-    # Of a Job that fails, every pod that did not succeed has failed.
+def _finishing(job: Job, seen: _Seen, outcome: _Outcome, now: datetime) -> Decision:
+    """Delete active pods. The terminal condition waits until every pod is gone and counted."""
+    is_failure = outcome.terminal == FAILED
+    # Of a Job that fails, every pod that did not succeed counts as failed.
     counts_as_failed = (lambda _: True) if is_failure else _has_failed(job)
-    status = _counting(job, seen.pods, counts_as_failed)
-    status = _with(status, end.target, _TRUE, end.reason, end.message, now)
+    status = _counted(job, seen.pods, counts_as_failed)
+    status = _with_condition(status, outcome.interim, _TRUE, outcome.reason, outcome.message, now)
     terminating = seen.terminating + len(seen.active)
     status = replace(
         status,
@@ -157,31 +157,32 @@ def _ending(job: Job, seen: _Seen, end: _End, now: datetime) -> Decision:
         ready=0,
         terminating=terminating,
     )
-    is_settled = status.uncounted_terminated_pods == Uncounted()
-    if is_settled and not terminating:
-        status = _with(status, end.last, _TRUE, end.reason, end.message, now)
-        completed = "" if is_failure else timestamp(now)
-        status = replace(status, completion_time=completed)
-    return Decision(status, delete=seen.active, release=_to_release(seen, status))
+    all_counted = status.uncounted_terminated_pods == UncountedTerminatedPods()
+    if all_counted and not terminating:
+        status = _with_condition(
+            status, outcome.terminal, _TRUE, outcome.reason, outcome.message, now
+        )
+        status = replace(status, completion_time="" if is_failure else timestamp(now))
+    return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
 
 
 def _suspended(job: Job, seen: _Seen, now: datetime) -> Decision:
-    """Nothing runs."""
-    status = _counting(job, seen.pods, _has_failed(job))
-    status = _with(status, SUSPENDED, _TRUE, "JobSuspended", "Job suspended", now)
+    """Delete active pods; a suspended Job has none."""
+    status = _counted(job, seen.pods, _has_failed(job))
+    status = _with_condition(status, SUSPENDED, _TRUE, "JobSuspended", "Job suspended", now)
     terminating = seen.terminating + len(seen.active)
     status = replace(status, start_time="", active=0, ready=0, terminating=terminating)
-    return Decision(status, delete=seen.active, release=_to_release(seen, status))
+    return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
 
 
-def _going_on(job: Job, seen: _Seen, now: datetime, pace: Pace) -> Decision:
-    """One pod, unless the work is done."""
-    status = _resumed(_counting(job, seen.pods, _has_failed(job)), now)
+def _active(job: Job, seen: _Seen, now: datetime, backoff: PodFailureBackoff) -> Decision:
+    """Keep one pod active, unless one has succeeded."""
+    status = _resumed(_counted(job, seen.pods, _has_failed(job)), now)
     wanted = 0 if seen.succeeded else 1
     kept, surplus = seen.active[:wanted], seen.active[wanted:]
-    in_the_way = seen.terminating if job.replaces_only_ended else 0
-    is_missing = wanted > len(kept) + in_the_way
-    wait = _until_next_try(job, seen, now, pace) if is_missing else None
+    blocking = seen.terminating if job.replaces_only_failed_pods else 0
+    is_missing = wanted > len(kept) + blocking
+    wait = _backoff_remaining(job, seen, now, backoff) if is_missing else None
     is_created = is_missing and wait is None
     status = replace(
         status,
@@ -189,92 +190,94 @@ def _going_on(job: Job, seen: _Seen, now: datetime, pace: Pace) -> Decision:
         ready=sum(pod.is_ready for pod in kept),
         terminating=seen.terminating + len(surplus),
     )
-    waits = (wait, _until_deadline(replace(job, status=status), now))
+    waits = (wait, _time_to_deadline(replace(job, status=status), now))
     return Decision(
         status,
         delete=surplus,
         create=is_created,
-        release=_to_release(seen, status),
-        look_again=min((each for each in waits if each is not None), default=None),
+        untrack=_to_untrack(seen, status),
+        requeue_after=min((each for each in waits if each is not None), default=None),
     )
 
 
 def _resumed(status: JobStatus, now: datetime) -> JobStatus:
-    """A Job that runs: the time for its deadline begins when it is let loose."""
+    """The status of a Job that is not suspended. Its deadline counts from when it was resumed."""
     if status.condition(SUSPENDED):
-        status = _with(status, SUSPENDED, _FALSE, "JobResumed", "Job resumed", now)
+        status = _with_condition(status, SUSPENDED, _FALSE, "JobResumed", "Job resumed", now)
         return replace(status, start_time=timestamp(now))
     return replace(status, start_time=status.start_time or timestamp(now))
 
 
-def _until_next_try(job: Job, seen: _Seen, now: datetime, pace: Pace) -> timedelta | None:
-    """How long to wait before the next try, if at all: counted from the end of the last one."""
+def _backoff_remaining(
+    job: Job, seen: _Seen, now: datetime, backoff: PodFailureBackoff
+) -> timedelta | None:
+    """How long to wait before the next pod, counted from the end of the last one that failed."""
     ends = [_end_time(pod) for pod in filter(_has_failed(job), seen.pods)]
     if not (seen.failed and ends):
         return None
-    wait = max(ends) + pace.delay(seen.failed) - now
+    wait = max(ends) + backoff.delay(seen.failed) - now
     return wait if wait > timedelta(0) else None
 
 
-def _after_the_end(
-    job: Job, end: Condition, tracked: tuple[JobPod, ...], now: datetime
+def _finished(
+    job: Job, finished: Condition, tracked: tuple[JobPod, ...], now: datetime
 ) -> Decision:
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None:
-        return Decision(job.status, release=tracked)
-    wait = moment(end.last_transition_time) + timedelta(seconds=ttl) - now
+        return Decision(job.status, untrack=tracked)
+    wait = moment(finished.last_transition_time) + timedelta(seconds=ttl) - now
     is_over = wait <= timedelta(0)
     return Decision(
-        job.status, release=tracked, expire=is_over, look_again=None if is_over else wait
+        job.status, untrack=tracked, expire=is_over, requeue_after=None if is_over else wait
     )
 
 
 def _has_failed(job: Job) -> Callable[[JobPod], bool]:
-    """What a failed pod is. To most Jobs one that is ending is lost already."""
-    if job.replaces_only_ended:
+    """Whether a pod counts as failed. By default a terminating pod does, as on Kubernetes."""
+    if job.replaces_only_failed_pods:
         return lambda pod: pod.has_failed
     return lambda pod: pod.has_failed or pod.is_terminating
 
 
-def _was_stopped(job: Job, pod: JobPod) -> bool:
-    """Whether a pod was ended because its Job is suspended, or was until now: it has not failed."""
-    is_stopped = job.spec.suspend or job.status.condition(SUSPENDED) is not None
-    is_noted = pod.uid in job.status.uncounted_terminated_pods.failed
-    return is_stopped and pod.is_deleted and not pod.has_succeeded and not is_noted
+def _was_suspended(job: Job, pod: JobPod) -> bool:
+    """Whether a pod was deleted because its Job is or was suspended, which is no failure."""
+    is_suspended = job.spec.suspend or job.status.condition(SUSPENDED) is not None
+    is_recorded = pod.uid in job.status.uncounted_terminated_pods.failed
+    return is_suspended and pod.is_deleted and not (pod.has_succeeded or is_recorded)
 
 
-def _counting(
+def _counted(
     job: Job, pods: Sequence[JobPod], counts_as_failed: Callable[[JobPod], bool]
 ) -> JobStatus:
-    """The status with pods counted that were let go, and noted that are to be."""
-    status, noted = job.status, job.status.uncounted_terminated_pods
+    """The status with untracked pods counted and newly terminated ones recorded as uncounted."""
+    status, uncounted = job.status, job.status.uncounted_terminated_pods
     tracked = {pod.uid: pod for pod in pods if pod.is_tracked}
-    known = {*noted.succeeded, *noted.failed}
-    fresh = [pod for uid, pod in tracked.items() if uid not in known]
+    recorded = {*uncounted.succeeded, *uncounted.failed}
+    fresh = [pod for uid, pod in tracked.items() if uid not in recorded]
     succeeded = [pod.uid for pod in fresh if pod.has_succeeded]
     failed = [pod.uid for pod in fresh if not pod.has_succeeded and counts_as_failed(pod)]
     return replace(
         status,
-        succeeded=status.succeeded + sum(uid not in tracked for uid in noted.succeeded),
-        failed=status.failed + sum(uid not in tracked for uid in noted.failed),
-        uncounted_terminated_pods=Uncounted(
-            succeeded=tuple(chain(filter(tracked.get, noted.succeeded), succeeded)),
-            failed=tuple(chain(filter(tracked.get, noted.failed), failed)),
+        succeeded=status.succeeded + sum(uid not in tracked for uid in uncounted.succeeded),
+        failed=status.failed + sum(uid not in tracked for uid in uncounted.failed),
+        uncounted_terminated_pods=UncountedTerminatedPods(
+            succeeded=tuple(chain(filter(tracked.get, uncounted.succeeded), succeeded)),
+            failed=tuple(chain(filter(tracked.get, uncounted.failed), failed)),
         ),
     )
 
 
-def _to_release(seen: _Seen, status: JobStatus) -> tuple[JobPod, ...]:
-    """The pods whose end the status has noted. Those that we end come when they are deleted."""
-    noted = status.uncounted_terminated_pods
-    uids = {*noted.succeeded, *noted.failed}
+def _to_untrack(seen: _Seen, status: JobStatus) -> tuple[JobPod, ...]:
+    """Pods that the status has recorded. Those still active follow once they are deleted."""
+    uncounted = status.uncounted_terminated_pods
+    uids = {*uncounted.succeeded, *uncounted.failed}
     return tuple(pod for pod in seen.pods if pod.uid in uids and not pod.is_active)
 
 
-def _with(
+def _with_condition(
     status: JobStatus, kind: str, value: str, reason: str, message: str, now: datetime
 ) -> JobStatus:
-    """The status with a condition; its time is that of its last change."""
+    """The status with this condition; its times change only when its content does."""
     time = timestamp(now)
     new = Condition(
         type=kind,
@@ -295,7 +298,7 @@ def _with(
 
 
 def _end_time(pod: JobPod) -> datetime:
-    """When a pod ended, as well as is known."""
+    """When a pod terminated, as exactly as its status tells."""
     ends = [container.state.terminated for container in pod.status.container_statuses]
     times = [ended.finished_at for ended in ends if ended is not None and ended.finished_at]
     if times and len(times) == len(ends):
@@ -310,6 +313,6 @@ def _end_time(pod: JobPod) -> datetime:
     return moment(pod.metadata.creation_timestamp)
 
 
-def _worth_keeping(pod: JobPod) -> tuple[bool, str, str]:
-    """What to sort by so that the pod that is furthest comes first."""
+def _preference(pod: JobPod) -> tuple[bool, str, str]:
+    """Sort key: ready pods first, then the oldest."""
     return (not pod.is_ready, pod.metadata.creation_timestamp, pod.metadata.name)

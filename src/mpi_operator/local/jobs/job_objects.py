@@ -1,4 +1,4 @@
-"""What the Job controller keeps of Jobs and of their pods: what it decides by, and nothing else."""
+"""The fields of Jobs and of their pods that the Job controller reads, and no others."""
 
 from typing import Any
 
@@ -8,33 +8,33 @@ from mpi_operator.kube.objects import Compact, Metadata, Object
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
-# On a pod whose end the Job has not counted: until then it must not vanish.
-TRACKING = "batch.kubernetes.io/job-tracking"
-OURSELVES = "kubernetes.io/job-controller"
+# The finalizer that keeps a pod until the Job status has counted it.
+TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+CONTROLLER_NAME = "kubernetes.io/job-controller"
 
 SUSPENDED, COMPLETE, FAILED = "Suspended", "Complete", "Failed"
 SUCCESS_CRITERIA_MET, FAILURE_TARGET = "SuccessCriteriaMet", "FailureTarget"
 
 
 def tracking_labels(name: str, uid: str) -> dict[str, str]:
-    """How pods say whose they are: today's labels and those from before they had a prefix."""
+    """The labels of a Job's pods, with and without the prefix (older clients use the latter)."""
     return {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
 
 
-class Ended(Compact, frozen=True):
-    """How a container ended: when."""
+class Terminated(Compact, frozen=True):
+    """The `terminated` state of a container."""
 
     finished_at: str = ""
 
 
 class ContainerState(Compact, frozen=True):
-    """What a container does."""
+    """The state of a container."""
 
-    terminated: Ended | None = None
+    terminated: Terminated | None = None
 
 
-class Container(Compact, frozen=True):
-    """What the node says about one container."""
+class ContainerStatus(Compact, frozen=True):
+    """The status of one container, as the kubelet reports it."""
 
     restart_count: int = 0
     state: ContainerState = ContainerState()
@@ -52,19 +52,19 @@ class Condition(Compact, frozen=True):
 
 
 class PodMetadata(Metadata, frozen=True):
-    """Metadata with what keeps a deleted pod."""
+    """Metadata, with the fields that delay the deletion of a pod."""
 
     finalizers: tuple[str, ...] = ()
     deletion_grace_period_seconds: int | None = None
 
 
 class PodStatus(Compact, frozen=True):
-    """What the node says about a pod."""
+    """The status of a pod, as the kubelet reports it."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
-    init_container_statuses: tuple[Container, ...] = ()
-    container_statuses: tuple[Container, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class JobPod(Object, frozen=True):
@@ -79,7 +79,7 @@ class JobPod(Object, frozen=True):
 
     @property
     def is_tracked(self) -> bool:
-        return TRACKING in self.metadata.finalizers
+        return TRACKING_FINALIZER in self.metadata.finalizers
 
     @property
     def is_deleted(self) -> bool:
@@ -91,7 +91,7 @@ class JobPod(Object, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """A pod that is deleted without grace is on no node any more, whatever its phase says."""
+        """A pod deleted with no grace period left runs on no node, whatever its phase says."""
         is_lost = self.is_deleted and not self.metadata.deletion_grace_period_seconds
         return self.status.phase == "Failed" or (is_lost and not self.has_succeeded)
 
@@ -118,26 +118,26 @@ class JobPod(Object, frozen=True):
 
 
 class JobSpec(Compact, frozen=True):
-    """What is asked of the Job controller."""
+    """The part of a Job's spec that the controller acts on."""
 
     backoff_limit: int = 6
     active_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None
     suspend: bool = False
     pod_replacement_policy: str = "TerminatingOrFailed"
-    managed_by: str = OURSELVES
+    managed_by: str = CONTROLLER_NAME
     template: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Uncounted(Compact, frozen=True, omit_defaults=True):
-    """Pods that have ended, by uid, that are counted as soon as they are let go."""
+class UncountedTerminatedPods(Compact, frozen=True, omit_defaults=True):
+    """UIDs of terminated pods that become part of the counts once their finalizer is gone."""
 
     succeeded: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
 
 class JobStatus(Compact, frozen=True, omit_defaults=True):
-    """What the Job controller says."""
+    """The status of a Job."""
 
     start_time: str = ""
     completion_time: str = ""
@@ -146,11 +146,11 @@ class JobStatus(Compact, frozen=True, omit_defaults=True):
     terminating: int = 0
     succeeded: int = 0
     failed: int = 0
-    uncounted_terminated_pods: Uncounted = Uncounted()
+    uncounted_terminated_pods: UncountedTerminatedPods = UncountedTerminatedPods()
     conditions: tuple[Condition, ...] = ()
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of a type, where it is true."""
+        """The condition of this type if its status is True."""
         true = (each for each in self.conditions if each.status == "True")
         return next((each for each in true if each.type == kind), None)
 
@@ -162,16 +162,16 @@ class Job(Object, frozen=True):
     status: JobStatus = JobStatus()
 
     @property
-    def end(self) -> Condition | None:
-        """How the Job ended, if it has."""
+    def finished(self) -> Condition | None:
+        """The terminal condition of the Job, if it has one."""
         return self.status.condition(COMPLETE) or self.status.condition(FAILED)
 
     @property
-    def restarts_in_place(self) -> bool:
+    def restarts_containers(self) -> bool:
         policy = (self.spec.template.get("spec") or {}).get("restartPolicy")
         return bool(policy == "OnFailure")
 
     @property
-    def replaces_only_ended(self) -> bool:
-        """Whether a pod that is ending has to be gone before there is another one."""
+    def replaces_only_failed_pods(self) -> bool:
+        """Whether a terminating pod has to be gone before the Job gets another one."""
         return self.spec.pod_replacement_policy == "Failed"

@@ -18,7 +18,7 @@ from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind, Scale
 from mpi_operator.local.jobs.job_controller import JobController
-from mpi_operator.local.jobs.job_decisions import Pace
+from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 from tests.unit.local.scripted_node import ScriptedNode
@@ -57,7 +57,7 @@ async def a_world(script=script):
     cluster = LocalCluster([MPI_JOB])
     controller = Controller(cluster, cluster, Settings())
     node = ScriptedNode(cluster, script)
-    jobs = JobController(cluster, pace=Pace(first=timedelta(seconds=0.1)))
+    jobs = JobController(cluster, backoff=PodFailureBackoff(initial=timedelta(seconds=0.1)))
 
     async def lead():
         await controller.synced()

@@ -11,12 +11,12 @@ import pytest
 
 from mpi_operator.kube.resources import JOBS, PODS
 from mpi_operator.local.jobs.job_controller import JobController
-from mpi_operator.local.jobs.job_decisions import Pace
+from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
 from tests.unit.local.clusters import a_cluster, virtual_now
 from tests.unit.local.jobs import job_manifest
 from tests.unit.local.scripted_node import ScriptedNode
 
-PACE = Pace(first=timedelta(seconds=1), longest=timedelta(seconds=8))
+BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=8))
 NEVER = 10_000
 
 
@@ -51,11 +51,11 @@ class MortalClient:
 async def keep_running(client):
     """A Job controller, and after its death another one that lives on."""
     try:
-        await JobController(client, pace=PACE, clock=virtual_now).run()
+        await JobController(client, backoff=BACKOFF, clock=virtual_now).run()
     except BaseExceptionGroup as died:
         if not died.subgroup(Killed):
             raise
-    await JobController(client.cluster, pace=PACE, clock=virtual_now).run()
+    await JobController(client.cluster, backoff=BACKOFF, clock=virtual_now).run()
 
 
 async def suspend(cluster, is_suspended):
