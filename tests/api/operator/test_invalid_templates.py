@@ -20,7 +20,7 @@ async def test_an_invalid_worker_fails_the_job_with_the_server_s_words(
     await shared.becomes(job, "Failed", reason="InvalidPodTemplate")
     failed = await shared.condition(job, "Failed")
     assert failed is not None
-    assert failed["message"].startswith(f"Pod {job}-worker-")
+    assert f"{job}-worker-" in failed["message"]
     assert _WORDS in failed["message"]
     assert await shared.told(job, "InvalidPodTemplate") == [failed["message"]]
     assert "completionTime" in await shared.status(job)
@@ -33,7 +33,7 @@ async def test_an_invalid_launcher_fails_the_job_and_the_workers_go(shared: Hand
     await shared.becomes("bad-launcher", "Failed", reason="InvalidPodTemplate")
     failed = await shared.condition("bad-launcher", "Failed")
     assert failed is not None
-    assert failed["message"].startswith("Job bad-launcher-launcher was not created: ")
+    assert "bad-launcher-launcher" in failed["message"]
     assert _WORDS in failed["message"]
     await until(lambda: shared.has_workers("bad-launcher", 0))
 
@@ -45,7 +45,7 @@ async def test_a_bad_edit_of_a_job_that_runs_is_told_and_is_not_its_end(shared: 
         "bad-edit", mpiReplicaSpecs={"Worker": {"replicas": 3, "template": _INVALID}}
     )
     [message] = await shared.told("bad-edit", "InvalidPodTemplate")
-    assert message.startswith("Pod bad-edit-worker-2 was not created: ")
+    assert "bad-edit-worker-2" in message
     await shared.saw("bad-edit", 2)
     assert await shared.has_condition("bad-edit", "Running")
     assert await shared.condition("bad-edit", "Failed") is None
@@ -69,7 +69,7 @@ async def test_a_launcher_that_cannot_be_resumed_is_told_and_waits_for_a_better_
     )
     await shared.becomes("bad-resume", "Running", "False", "Rejected")
     [message] = await shared.told("bad-resume", "Rejected")
-    assert message.startswith("Job bad-resume-launcher was not resumed: ")
+    assert "bad-resume-launcher" in message
     assert _WORDS in message
     assert await shared.condition("bad-resume", "Failed") is None
 

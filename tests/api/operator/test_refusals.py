@@ -1,5 +1,6 @@
 """What the server does not take now: told in its own words, and tried again until it does."""
 
+import re
 import time
 
 import pytest
@@ -31,7 +32,7 @@ async def test_a_quota_is_told_and_when_it_is_lifted_the_job_goes_on(private: Ha
     quota = await policies.limit(private.client, private.namespace, pods="1")
     await private.submit(mpijob("pi"))
     message = await _told(private, "pi", "QuotaExceeded")
-    assert "was not created: pods " in message
+    assert "pi-worker-" in message
     assert "exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1" in message
     assert await private.find(JOBS, "pi-launcher") is None
     await private.client.delete(policies.QUOTAS, quota, private.namespace)
@@ -44,8 +45,8 @@ async def test_of_many_that_are_refused_one_is_named(private: Hands) -> None:
     await policies.limit(private.client, private.namespace, pods="3")
     await private.submit(mpijob("pi", worker={"replicas": 12}))
     message = await _told(private, "pi", "QuotaExceeded")
-    assert message.count("was not created") == 1
-    assert message.endswith(" more)")
+    assert len(set(re.findall(r"pi-worker-\d+", message))) == 1
+    assert re.search(r"\b\d+ more\b", message)
 
 
 async def test_a_refused_job_that_is_made_smaller_goes_on_at_once(private: Hands) -> None:
@@ -60,7 +61,7 @@ async def test_a_quota_on_jobs_holds_back_the_launcher_only(private: Hands) -> N
     quota = await policies.limit(private.client, private.namespace, count__jobs_batch="0")
     await private.submit(mpijob("pi"))
     message = await _told(private, "pi", "QuotaExceeded")
-    assert message.startswith("Job pi-launcher was not created: ")
+    assert "pi-launcher" in message
     assert await private.has_workers("pi", 2)
     await private.client.delete(policies.QUOTAS, quota, private.namespace)
     await private.finish("pi", workers=2)
@@ -79,21 +80,21 @@ async def test_a_job_that_is_suspended_gives_back_its_workers_though_its_launche
 
 
 @pytest.mark.parametrize(
-    ("resource", "what"),
+    ("resource", "refused"),
     [
-        pytest.param(PODS, "Pod pi-worker-", id="workers"),
-        pytest.param(JOBS, "Job pi-launcher was not created: ", id="the launcher"),
+        pytest.param(PODS, "pi-worker-", id="workers"),
+        pytest.param(JOBS, "pi-launcher", id="the launcher"),
     ],
 )
 async def test_a_policy_that_denies_is_told_and_is_never_final(
-    private: Hands, resource: Resource, what: str
+    private: Hands, resource: Resource, refused: str
 ) -> None:
     # A policy may answer as if the template were invalid. Still somebody may change the policy.
     why = "only on Sundays"
     async with policies.denied(private.client, private.namespace, resource, why, reason="Invalid"):
         await private.submit(mpijob("pi"))
         message = await _told(private, "pi", "AdmissionDenied")
-        assert message.startswith(what)
+        assert refused in message
         assert message.endswith(f"denied request: {why}")
     await private.finish("pi", workers=2)
 
@@ -113,7 +114,7 @@ async def test_a_quota_that_is_too_small_for_the_launcher_s_pod_is_hinted_at(
     quota = await policies.limit(private.client, private.namespace, pods="2")
     await private.submit(mpijob("pi"))
     message = await _told(private, "pi", "LauncherPodMissing")
-    assert message.endswith(f"see kubectl describe job pi-launcher -n {private.namespace}")
+    assert f"kubectl describe job pi-launcher -n {private.namespace}" in message
     await private.client.delete(policies.QUOTAS, quota, private.namespace)
 
 

@@ -35,8 +35,8 @@ async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared:
     await shared.becomes("too-late", "Failed", reason="InitTimeout")
     failed = await shared.condition("too-late", "Failed")
     assert failed is not None
-    assert "did not start within 2 s" in failed["message"]
-    assert "too-late-worker-1 of 2 workers not running" in failed["message"]
+    assert "too-late-worker-1" in failed["message"]
+    assert "too-late-worker-0" not in failed["message"]
     assert await shared.told("too-late", "InitTimeout") == [failed["message"]]
     await until(lambda: shared.has_workers("too-late", 0))
     assert (await shared.launcher_job("too-late"))["spec"]["suspend"] is True
@@ -60,7 +60,8 @@ async def test_a_launcher_that_gave_up_on_a_worker_is_not_tried_again_in_a_hurry
     await shared.becomes("refused", "Failed", reason="InitTimeout")
     failed = await shared.condition("refused", "Failed")
     assert failed is not None
-    assert f"gave up on {cause}" in failed["message"]
+    assert "refused-worker-1" in failed["message"]
+    assert "Connection refused" in failed["message"]
 
 
 async def test_workers_on_the_network_of_their_nodes_are_taken_with_their_ports(

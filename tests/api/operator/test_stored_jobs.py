@@ -14,9 +14,9 @@ from tests.support.mpijobs import MPIJOBS, changed, mpijob
 from tests.support.operator import Operator, operator
 from tests.support.waiting import until
 
-_TWO_LAUNCHERS = "spec.mpiReplicaSpecs[Launcher].replicas: must be 1, got 2"
-_NO_CONTAINER = (
-    "spec.mpiReplicaSpecs[Worker].template.spec.containers: at least one container is required"
+_WRONG_FIELDS = (
+    "spec.mpiReplicaSpecs[Launcher].replicas: ",
+    "spec.mpiReplicaSpecs[Worker].template.spec.containers: ",
 )
 _MISNAMED = "0-is-no-letter"
 
@@ -66,10 +66,9 @@ async def test_an_invalid_job_says_everything_that_is_wrong_and_runs_once_it_is_
     await spare_hands.becomes("broken", "Running", "False", "ValidationError")
     condition = await spare_hands.condition("broken", "Running")
     assert condition is not None
-    assert condition["message"] == f"{_TWO_LAUNCHERS}; {_NO_CONTAINER}"
-    assert await spare_hands.told("broken", "ValidationError") == [
-        f"Found validation errors: {condition['message']}"
-    ]
+    assert all(field in condition["message"] for field in _WRONG_FIELDS), condition
+    [message] = await spare_hands.told("broken", "ValidationError")
+    assert message.endswith(condition["message"])
     assert await spare_hands.pods("broken") == []
 
     good = mpijob()["spec"]["mpiReplicaSpecs"]

@@ -109,8 +109,7 @@ async def test_a_launcher_that_is_killed_is_started_again(lab: Lab) -> None:
 
     await lab.succeeds("pi", 120)
     assert await lab.ranks("pi") == one_rank_each("pi")
-    [told] = await lab.told("pi", "LauncherRestarted")
-    assert "started again (1 of 6 times)" in told
+    assert len(await lab.told("pi", "LauncherRestarted")) == 1
     assert (await lab.status("pi"))["replicaStatuses"]["Launcher"]["failed"] == 1
 
 
@@ -169,7 +168,7 @@ async def test_a_node_that_is_cut_off_is_told_and_its_worker_replaced_only_where
     for mpi in FLAVOURS:
         assert await lab.ranks(mpi) == one_rank_each(mpi)
         [told] = await lab.told(mpi, "LauncherRestarted")
-        assert f"lost {lost[mpi]['metadata']['name']}" in told
+        assert lost[mpi]["metadata"]["name"] in told
 
     await asyncio.to_thread(cluster.join_node, LOST)
 
@@ -211,8 +210,7 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
 
     await lab.succeeds("headless")
     assert await lab.ranks("headless") == one_rank_each("headless")
-    [told] = await lab.told("headless", "LauncherRestarted")
-    assert "started again (1 of 6 times)" in told
+    assert len(await lab.told("headless", "LauncherRestarted")) == 1
     assert (await lab.status("headless"))["replicaStatuses"]["Launcher"]["failed"] == 1
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mpi_operator.build import scripts
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi, pi_as_user
@@ -46,4 +47,4 @@ async def test_two_ranks_on_each_of_two_workers_that_the_launcher_waits_for(lab:
         workers = [f"{mpi}-worker-0", f"{mpi}-worker-0", f"{mpi}-worker-1", f"{mpi}-worker-1"]
         assert sorted((await lab.ranks(mpi)).values()) == workers
         assert await lab.is_launched_last(mpi)
-        assert "waiting for" not in await lab.log(mpi)
+        assert scripts.WAITING not in await lab.log(mpi)

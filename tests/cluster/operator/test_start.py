@@ -6,6 +6,7 @@ from functools import partial
 
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import INIT_TIMEOUT
+from mpi_operator.build import scripts
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, Wishes, one_rank_each, pi
@@ -82,7 +83,7 @@ async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: 
 
 async def _says_for_whom_it_waits(lab: Lab, name: str, cause: str) -> None:
     """In its log, its status and by an event."""
-    await lab.prints(name, f"waiting for {name}-worker-")
+    await lab.prints(name, f"{scripts.WAITING}{name}-worker-")
 
     def is_told(job: Manifest) -> bool:
         said = [each["message"] for each in job["status"]["conditions"]]
