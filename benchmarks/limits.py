@@ -22,7 +22,7 @@ from mpi_operator.build.config_map import config_map
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import Pod
 from mpi_operator.controller.caches import Caches
-from mpi_operator.controller.job_state import Memories
+from mpi_operator.controller.job_state import JobStates
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
@@ -103,7 +103,7 @@ def look_seconds(workers: int) -> float:
     caches = Caches(cast("Client", None), ("",), world.settings, UNMEASURED)
     for (resource, _), manifest in world.cluster:
         caches.wrote(resource, manifest)
-    observer = Observer(caches, Memories(), clock=lambda: world.now)
+    observer = Observer(caches, JobStates(), clock=lambda: world.now)
     repeats = max(3, 2000 // workers)
     start = time.process_time()
     for _ in range(repeats):
@@ -123,7 +123,7 @@ def _look(observer: Observer, world: World) -> None:
     if seen is None:
         raise RuntimeError("The job is not in the caches.")
     plan = make_plan(seen, world.settings, world.now)
-    if plan.actions or status_of(seen, plan.troubles, world.now) != seen.job.status:
+    if plan.actions or status_of(seen, plan.problems, world.now) != seen.job.status:
         raise RuntimeError(f"A settled job has something to do: {plan}")
 
 

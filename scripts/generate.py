@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.api import schema
 from mpi_operator.api.crd import custom_resource_definition
-from mpi_operator.controller.metrics import Series
+from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.operator import exit_codes, options
 
@@ -27,7 +27,7 @@ HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
 def metrics_reference() -> str:
     """Every metric with its labels and meaning."""
-    Series(jobs := CollectorRegistry())
+    JobMetrics(jobs := CollectorRegistry())
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (

@@ -17,7 +17,7 @@ from mpi_operator.build.service import service
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import ssh_secret
 from mpi_operator.build.worker_pod import worker_pods
-from mpi_operator.controller.ssh_keys import new_key_pair
+from mpi_operator.controller.execute import new_key_pair
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,

@@ -144,7 +144,7 @@ class Stage:
         """Remove a namespace, jobs first: an operator must not make again what is removed."""
         while await self.count(MPIJOBS, namespace):
             await self._delete_many(MPIJOBS, namespace)
-            await asyncio.sleep(0.2)  # until an operator has heard of it
+            await asyncio.sleep(0.2)  # until an operator has log_reading of it
         await self._delete_many(PODS, namespace)
         await self.client.delete(NAMESPACES, namespace)
         try:

@@ -8,14 +8,14 @@ from prometheus_client import CollectorRegistry
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.controller.execute import Executor
-from mpi_operator.controller.job_state import Memories
-from mpi_operator.controller.listen import Listener
-from mpi_operator.controller.metrics import Series
+from mpi_operator.controller.job_state import JobStates
+from mpi_operator.controller.launcher_log import LogReader
+from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.publish import Publisher
-from mpi_operator.controller.reconcile_limiter import Attention
+from mpi_operator.controller.reconcile_limiter import ReconcileLimiter
 from mpi_operator.controller.reconciler import Reconciler
-from mpi_operator.controller.write_limiter import FairSlots
+from mpi_operator.controller.write_limiter import WriteLimiter
 from tests.support.cluster import Shelves
 from tests.support.observations import PLAIN
 from tests.support.scripted import Diary, ScriptedClient
@@ -39,9 +39,9 @@ class Operator:
             return self.world.now
 
         self.shelves = Shelves(self.world.cluster, self.settings)
-        self.memories = memories = Memories()
+        self.memories = memories = JobStates()
         shelves, settings = self.shelves.as_caches, self.settings
-        client, series = self.client.as_client, Series(CollectorRegistry())
+        client, series = self.client.as_client, JobMetrics(CollectorRegistry())
         self.reconciler = Reconciler(
             Observer(shelves, memories, clock),
             Executor(
@@ -49,15 +49,15 @@ class Operator:
                 shelves,
                 settings,
                 memories,
-                FairSlots(8),
+                WriteLimiter(8),
                 make_keys=lambda: KeyPair("private", "public"),
                 clock=clock,
             ),
             Publisher(client, shelves, memories, self.diary.as_recorder, series, clock),
-            Listener(client, memories, clock),
+            LogReader(client, memories, clock),
             memories,
             settings,
-            Attention(1),
+            ReconcileLimiter(1),
             series,
             clock,
         )

@@ -15,8 +15,8 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.controller.actions import Action, Create, CreateKeys, Delete, Patch, Resume
 from mpi_operator.controller.cached_types import MPI_JOBS
-from mpi_operator.controller.job_state import Memories
-from mpi_operator.controller.news import News
+from mpi_operator.controller.events import JobEvent
+from mpi_operator.controller.job_state import JobStates
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.plan import Plan, make_plan
@@ -41,7 +41,7 @@ class World:
         self.settings = settings
         self.cluster = Cluster(lambda: self.now)
         self.created: list[tuple[Resource, str]] = []  # pods and Jobs, in the order they were made
-        self.news: list[News] = []
+        self.events: list[JobEvent] = []
         self.cluster.create(MPI_JOBS, a_manifest(workers, **job))
         self.restart()
 
@@ -49,7 +49,7 @@ class World:
 
     def restart(self) -> None:
         """The operator dies and comes back, and remembers nothing."""
-        self.memories = Memories()
+        self.memories = JobStates()
         shelves = caches(self.cluster, self.settings)
         self.observer = Observer(shelves, self.memories, clock=lambda: self.now)
 
@@ -76,7 +76,7 @@ class World:
             self.settle()
             before = self._versions()
             self.kubernetes_acts()
-            wait = self.plan().look_again
+            wait = self.plan().requeue_after
             if self._versions() == before and wait is None:
                 return self
             self.pass_time((wait or timedelta(0)).total_seconds())
@@ -90,8 +90,8 @@ class World:
         plan = make_plan(seen, self.settings, self.now)
         for action in plan.actions:
             self.apply(seen.job, action)
-        seen = self.observer.around(seen.job, seen.complaints) if plan.stages else seen
-        status = status_of(seen, plan.troubles, self.now)
+        seen = self.observer.around(seen.job, seen.validation_errors) if plan.stages else seen
+        status = status_of(seen, plan.problems, self.now)
         if status != seen.job.status and self.cluster.find(MPI_JOBS, self.key):
             changed = self.manifest | {"status": types.status_manifest(status)}
             self.cluster.replace(MPI_JOBS, changed, "status")
@@ -101,7 +101,7 @@ class World:
         """Do one thing as the cluster would; what does not fit any more is left alone."""
         with suppress(errors.AlreadyExists, errors.NotFound, errors.Conflict):
             self._apply(job, action)
-            self.news.extend(action.news if isinstance(action, Create | Patch) else ())
+            self.events.extend(action.events if isinstance(action, Create | Patch) else ())
 
     def _apply(self, job: MPIJob, action: Action) -> None:
         match action:

@@ -8,7 +8,7 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, SECRETS, Key, Manifest, Resource
 
-from .news import News
+from .events import JobEvent
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Create:
 
     resource: Resource
     manifest: Manifest
-    news: tuple[News, ...] = ()  # to be told when it is done
+    events: tuple[JobEvent, ...] = ()  # to be told when it is done
 
     @property
     def key(self) -> Key:
@@ -47,7 +47,7 @@ class Patch:
     key: Key
     uid: str
     patch: Manifest
-    news: tuple[News, ...] = ()
+    events: tuple[JobEvent, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,22 +67,22 @@ class Delete:
     key: Key
     uid: str
     by_force: bool = False
-    news: tuple[News, ...] = field(default=(), compare=False)
+    events: tuple[JobEvent, ...] = field(default=(), compare=False)
 
 
 Action: TypeAlias = Create | CreateKeys | AdoptLauncher | Patch | Resume | Delete
 
 
 def patch(
-    resource: Resource, known: Object, change: Manifest, news: tuple[News, ...] = ()
+    resource: Resource, known: Object, change: Manifest, events: tuple[JobEvent, ...] = ()
 ) -> Patch:
-    return Patch(resource, known.metadata.key, known.metadata.uid, change, news)
+    return Patch(resource, known.metadata.key, known.metadata.uid, change, events)
 
 
 def delete(
-    resource: Resource, known: Object, *, by_force: bool = False, news: tuple[News, ...] = ()
+    resource: Resource, known: Object, *, by_force: bool = False, events: tuple[JobEvent, ...] = ()
 ) -> Delete:
-    return Delete(resource, known.metadata.key, known.metadata.uid, by_force, news)
+    return Delete(resource, known.metadata.key, known.metadata.uid, by_force, events)
 
 
 def target(action: Action) -> tuple[Resource, Key]:

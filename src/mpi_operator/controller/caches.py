@@ -176,7 +176,7 @@ class Caches:
         await asyncio.gather(*(informer.refresh() for informer in self._informers()))
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Why caches are behind."""
         return [
             f"{informer.resource}: {informer.trouble}"

@@ -19,20 +19,19 @@ from mpi_operator.kube.workqueue import WorkQueue
 
 from .cached_types import Pod, StoredJob
 from .caches import Caches, job_key
-from .execute import Executor
-from .job_state import Memories
-from .listen import Listener
+from .execute import Executor, new_key_pair
+from .job_state import JobStates
+from .launcher_log import LogReader
 from .observe import Observer
 from .publish import Publisher
-from .reconcile_limiter import Attention
+from .reconcile_limiter import ReconcileLimiter
 from .reconciler import Reconciler
-from .ssh_keys import new_key_pair
-from .write_limiter import FairSlots
+from .write_limiter import WriteLimiter
 
 if TYPE_CHECKING:
     from mpi_operator.kube.metrics import Metrics
 
-    from .metrics import Series
+    from .metrics import JobMetrics
 
 # A look at a job costs more the more pods it has, and they all change at the same time: with a
 # thousand of them a look every half second is enough, with two it comes nearly at once.
@@ -40,7 +39,7 @@ _PATIENCE_PER_POD = 0.0005
 _SHORTEST_PATIENCE = 0.02
 _LONGEST_PATIENCE = 0.5
 _MOST_ASIDE = 100  # jobs that are worked on for longer, beside those
-_UNCOUNTED = cast("Series", UNMEASURED)
+_UNCOUNTED = cast("JobMetrics", UNMEASURED)
 
 
 class Controller:
@@ -56,13 +55,13 @@ class Controller:
         concurrency: int = 8,
         write_slots: int = 64,
         metrics: "Metrics | None" = None,
-        series: "Series | None" = None,
+        job_metrics: "JobMetrics | None" = None,
         make_keys: Callable[[], KeyPair] = new_key_pair,
     ) -> None:
-        metrics, series = metrics or UNMEASURED, series or _UNCOUNTED
+        metrics, job_metrics = metrics or UNMEASURED, job_metrics or _UNCOUNTED
         self._concurrency = concurrency + _MOST_ASIDE
         self._caches = Caches(reader, namespaces, settings, metrics)
-        self._memories = Memories()
+        self._memories = JobStates()
         self._queue: WorkQueue[Key] = WorkQueue("mpijobs", metrics=metrics)
         self._events = EventRecorder(writer, "mpi-job-controller", metrics=metrics)
         self._reconciler = Reconciler(
@@ -72,15 +71,15 @@ class Controller:
                 self._caches,
                 settings,
                 self._memories,
-                FairSlots(write_slots),
+                WriteLimiter(write_slots),
                 make_keys=make_keys,
             ),
-            Publisher(writer, self._caches, self._memories, self._events, series),
-            Listener(reader, self._memories),
+            Publisher(writer, self._caches, self._memories, self._events, job_metrics),
+            LogReader(reader, self._memories),
             self._memories,
             settings,
-            Attention(concurrency),
-            series,
+            ReconcileLimiter(concurrency),
+            job_metrics,
         )
         self._caches.jobs.on_change(self._job_changed)
         self._caches.pods.on_change(self._pod_changed)
@@ -116,9 +115,9 @@ class Controller:
         return self._caches.is_synced
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Why caches are behind, one sentence each."""
-        return self._caches.troubles
+        return self._caches.problems
 
     def resources(self) -> list[tuple[Resource, str]]:
         """What is watched, and where."""

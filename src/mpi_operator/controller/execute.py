@@ -21,17 +21,15 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
-from . import problems
 from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
 from .cached_types import is_controlled_by
 from .caches import Caches
 from .clock import Clock, utc_now
-from .job_state import Memories, Memory
-from .news import News
+from .events import JobEvent
+from .job_state import JobState, JobStates
 from .observed import Taken
-from .problems import Trouble
-from .ssh_keys import new_key_pair
-from .write_limiter import FairSlots
+from .problems import Problem, ProblemReason, condensed, is_admission, refusal
+from .write_limiter import WriteLimiter
 
 # So many writes of one stage at first, and some more at a time for each that went well: what is
 # refused once is mostly refused a thousand times.
@@ -52,19 +50,37 @@ _REFUSALS = (
 class Outcome:
     """What came of a plan."""
 
-    troubles: list[Trouble] = field(default_factory=list)
-    refused: set[tuple[Resource, Key]] = field(default_factory=set)  # what the troubles are about
-    news: list[News] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    refused: set[tuple[Resource, Key]] = field(default_factory=set)  # what the problems are about
+    events: list[JobEvent] = field(default_factory=list)
     error: Exception | None = None  # what the queue should try again
     is_stale: bool = False  # the world was not as observed: look at it again
 
-    def refuse(self, action: Action, why: Trouble) -> None:
-        self.troubles.append(why)
+    def refuse(self, action: Action, why: Problem) -> None:
+        self.problems.append(why)
         self.refused.add(target(action))
 
     @property
     def is_good(self) -> bool:
-        return not self.troubles and self.error is None and not self.is_stale
+        return not self.problems and self.error is None and not self.is_stale
+
+
+def new_key_pair() -> KeyPair:
+    """ECDSA on P-521, in the formats that every OpenSSH reads."""
+    # Loaded when it is needed: a job on one machine needs no keys, and should start at once.
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    key = ec.generate_private_key(ec.SECP521R1())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return KeyPair(private=private.decode(), public=public.decode() + "\n")
 
 
 class Executor:
@@ -75,8 +91,8 @@ class Executor:
         client: Client,
         caches: Caches,
         settings: Settings,
-        memories: Memories,
-        slots: FairSlots,
+        memories: JobStates,
+        slots: WriteLimiter,
         *,
         make_keys: Callable[[], KeyPair] = new_key_pair,
         clock: Clock = utc_now,
@@ -96,7 +112,7 @@ class Executor:
             await _Stage(self, job, stage, outcome).run()
             if not outcome.is_good:
                 break
-        outcome.troubles = problems.condensed(outcome.troubles)
+        outcome.problems = condensed(outcome.problems)
         return outcome
 
     async def do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
@@ -106,18 +122,18 @@ class Executor:
             async with self._slots.slot(key):
                 await self._do(job, action, outcome)
         except _REFUSALS as error:
-            why = problems.refusal(error, _describe(action), is_template=_has_template(action))
+            why = refusal(error, _describe(action), is_template=_has_template(action))
             outcome.refuse(action, why)
         except errors.NotFound as error:
             if isinstance(action, Create | CreateKeys):  # no such kind, or no such namespace
-                outcome.refuse(action, problems.refusal(error, _describe(action)))
+                outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.is_stale = True
         except errors.Conflict:
             outcome.is_stale = True
         except errors.ServerError as error:
-            if problems.is_admission(error):  # a webhook that is down is a person's business
-                outcome.refuse(action, problems.refusal(error, _describe(action)))
+            if is_admission(error):  # a webhook that is down is a person's business
+                outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.error = error
         except errors.KubeError as error:
@@ -133,7 +149,7 @@ class Executor:
                 await self._adopt_launcher(job, outcome)
             case Patch():
                 await self._patch(action)
-                outcome.news.extend(action.news)
+                outcome.events.extend(action.events)
             case Resume():
                 await self._resume(action)
             case Delete():
@@ -146,7 +162,7 @@ class Executor:
             await self._meet(job, action, outcome)
         else:
             self._caches.wrote(action.resource, stored)
-            outcome.news.extend(action.news)
+            outcome.events.extend(action.events)
 
     async def _meet(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
         """Deal with an object that we did not know of: ours after all, or somebody else's."""
@@ -229,7 +245,7 @@ class Executor:
         resumed = launcher_job.resumed(stored, action.job, self._settings)
         self._caches.wrote(JOBS, await self._client.replace(JOBS, resumed))
 
-    async def _delete(self, action: Delete, memory: Memory, outcome: Outcome) -> None:
+    async def _delete(self, action: Delete, memory: JobState, outcome: Outcome) -> None:
         if action in memory.deleted:
             return  # the watch has not told of it yet
         # Not found: it is gone. A conflict: another one has its name by now.
@@ -241,7 +257,7 @@ class Executor:
                 uid=action.uid,
                 grace_period_seconds=0 if action.by_force else None,
             )
-            outcome.news.extend(action.news)
+            outcome.events.extend(action.events)
         memory.deleted.add(action)
 
 
@@ -254,26 +270,26 @@ class _Stage:
         self._executor = executor
         self._job = job
         self._remaining: Iterator[Action] = iter(actions)
-        self._most_hands = min(len(actions), max(_FIRST, len(actions) // _EACH_DOES))
+        self._most_tasks = min(len(actions), max(_FIRST, len(actions) // _EACH_DOES))
         self._outcome = outcome
-        self._hands = 0
+        self._tasks = 0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as self._group:
-            for _ in range(min(_FIRST, self._most_hands)):
-                self._add_hand()
+            for _ in range(min(_FIRST, self._most_tasks)):
+                self._add_task()
 
-    def _add_hand(self) -> None:
-        self._hands += 1
+    def _add_task(self) -> None:
+        self._tasks += 1
         self._group.create_task(self._work())
 
     async def _work(self) -> None:
         for action in self._remaining:
             await self._executor.do(self._job, action, self._outcome)
-            if self._outcome.troubles or self._outcome.error:
+            if self._outcome.problems or self._outcome.error:
                 return
-            for _ in range(min(_MORE, self._most_hands - self._hands)):
-                self._add_hand()
+            for _ in range(min(_MORE, self._most_tasks - self._tasks)):
+                self._add_task()
 
 
 def _describe(action: Action) -> str:
@@ -293,9 +309,9 @@ def _describe(action: Action) -> str:
             return f"{action.resource.kind} {action.key.name} was not deleted"
 
 
-def _taken(action: Action) -> Trouble:
+def _taken(action: Action) -> Problem:
     resource, key = target(action)
-    return Trouble(problems.Reason.NAME_TAKEN, str(Taken(resource.kind, key.name)))
+    return Problem(ProblemReason.NAME_TAKEN, str(Taken(resource.kind, key.name)))
 
 
 def _has_template(action: Action) -> bool:

@@ -1,6 +1,6 @@
 """When the list of running hosts is written: not once per pod, but when it has settled.
 
-At once when every host runs or when one left, else after a second without news, five at most.
+At once when every host runs or when one left, else after a quiet second, five at most.
 """
 
 from datetime import datetime, timedelta

@@ -1,7 +1,7 @@
 """When a start has taken too long: only where the annotation `init-timeout` of a job says so.
 
 Without it a job waits for as long as it takes: queues, gangs and autoscalers take their time. What
-keeps the pods from running is told by others (`pod_troubles`); here it is only decided that it is
+keeps the pods from running is told by others (`pod_problems`); here it is only decided that it is
 enough. Once a job has run, or its launcher has failed, its start is over.
 """
 
@@ -10,23 +10,23 @@ from datetime import datetime, timedelta
 from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
 
-from . import pod_state, problems
-from .given_up import given_up
+from . import pod_state
+from .launcher_log import given_up
 from .observed import Observed
-from .problems import Trouble
+from .problems import Problem, ProblemReason
 
 _NOW = timedelta(0)
 
 
-def init_timeout(seen: Observed, now: datetime) -> Trouble | None:
+def init_timeout(seen: Observed, now: datetime) -> Problem | None:
     """Why the start of a job has failed, if it has."""
     limit = _limit(seen)
     if limit is None:
         return None
     if sentence := _given_up(seen):
-        return _trouble(limit, sentence)
+        return _problem(limit, sentence)
     left = time_to_init_timeout(seen, now)
-    return _trouble(limit, _missing(seen)) if left is not None and left <= _NOW else None
+    return _problem(limit, _missing(seen)) if left is not None and left <= _NOW else None
 
 
 def time_to_init_timeout(seen: Observed, now: datetime) -> timedelta | None:
@@ -85,7 +85,7 @@ def _missing(seen: Observed) -> str:
     return f"{first}{more} of {seen.job.spec.worker_count} workers not {state}"
 
 
-def _trouble(limit: timedelta, why: str) -> Trouble:
+def _problem(limit: timedelta, why: str) -> Problem:
     seconds = int(limit.total_seconds())
     message = f"The job did not start within {seconds} s ({annotations.INIT_TIMEOUT}): {why}"
-    return Trouble(problems.Reason.INIT_TIMEOUT, message, is_fatal=True)
+    return Problem(ProblemReason.INIT_TIMEOUT, message, is_fatal=True)

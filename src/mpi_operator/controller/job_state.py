@@ -11,12 +11,12 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.resources import Key, Resource
 
 from .actions import Delete
-from .observed import Heard, HostChange
-from .problems import Trouble
+from .observed import HostChange, LogReading
+from .problems import Problem
 
 
 @dataclass
-class Memory:
+class JobState:
     """About one job."""
 
     uid: str
@@ -26,7 +26,7 @@ class Memory:
     has_launcher_pod: bool = False  # at the last look
     launcher_pod_lost: datetime | None = None  # when we saw that it has none any more
     launcher_done_since: datetime | None = None  # when we saw that one has done its work
-    heard: Heard | None = None  # of its launcher
+    log_reading: LogReading | None = None  # of its launcher
     launcher_restarts: int | None = None  # in its pod, at the last look
     hosts: frozenset[int] = frozenset()  # that ran when host_change was noted
     host_change: HostChange | None = None
@@ -43,28 +43,28 @@ class Memory:
 class Refusal:
     """What the server did not take, and until when it is not asked again."""
 
-    troubles: tuple[Trouble, ...]
+    problems: tuple[Problem, ...]
     targets: frozenset[tuple[Resource, Key]]
     times: int
     until: datetime
     generation: int  # another spec may be taken
 
 
-class Memories:
+class JobStates:
     """About every job that there is."""
 
     def __init__(self) -> None:
-        self._memories: dict[Key, Memory] = {}
+        self._memories: dict[Key, JobState] = {}
 
-    def of(self, job: MPIJob) -> Memory:
+    def of(self, job: MPIJob) -> JobState:
         """The memory of a job; one that only has the same name is another one."""
         key, uid = Key(job.metadata.namespace, job.metadata.name), job.metadata.uid
         memory = self._memories.get(key)
         if memory is None or memory.uid != uid:
-            memory = self._memories[key] = Memory(uid)
+            memory = self._memories[key] = JobState(uid)
         return memory
 
-    def find(self, key: Key) -> Memory | None:
+    def find(self, key: Key) -> JobState | None:
         return self._memories.get(key)
 
     def forget(self, key: Key) -> None:

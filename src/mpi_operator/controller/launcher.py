@@ -8,8 +8,8 @@ from mpi_operator.kube.resources import JOBS
 
 from . import pod_state
 from .actions import Action, AdoptLauncher, Create, Resume, patch
-from .launcher_end import has_ended
-from .news import News, warning
+from .events import JobEvent, warning
+from .launcher_status import has_ended
 from .observed import Observed
 
 
@@ -52,7 +52,7 @@ def _creation(seen: Observed, settings: Settings, *, suspend: bool) -> Create:
     return Create(JOBS, manifest, _news(seen))
 
 
-def _news(seen: Observed) -> tuple[News, ...]:
+def _news(seen: Observed) -> tuple[JobEvent, ...]:
     template = seen.job.spec.launcher.template.get("spec") or {}
     if not template.get("restartPolicy"):
         return ()

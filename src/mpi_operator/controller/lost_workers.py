@@ -16,14 +16,13 @@ from datetime import datetime, timedelta
 from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
-from . import pod_state, problems
+from . import pod_state
 from .cached_types import Pod, moment
 from .clock import ahead
-from .launcher_end import success_time
-from .launcher_program import gives_up_with_a_worker
+from .launcher_log import LostContact, lost_contacts
+from .launcher_status import gives_up_with_a_worker, success_time
 from .observed import Observed
-from .problems import Trouble
-from .remote_words import LostContact, lost_contacts
+from .problems import Problem, ProblemReason
 from .replacement import Count, stored_counts
 
 # A node tells of a container that ended within a second, and a little more where it is busy. The
@@ -43,14 +42,14 @@ _SURVIVAL = (
 )
 
 
-def lost_workers(seen: Observed) -> Trouble | None:
+def lost_workers(seen: Observed) -> Problem | None:
     """What has to be said about workers, now that the launcher has ended well."""
     losses, contacts = _losses(seen), _contacts(seen)
     policy = annotations.lost_workers(seen.job.metadata.annotations)
     proven = _proven(contacts, losses)
     if proven and policy != annotations.SURVIVE:
         contact = proven[0]
-        return _trouble(
+        return _problem(
             f"{contact.sentence} ({losses[contact.worker]}). It started nothing after that and "
             "ended with exit code 0, as Open MPI 5.0 does, but what ran there did not finish"
             + _SURVIVAL,
@@ -59,8 +58,8 @@ def lost_workers(seen: Observed) -> Trouble | None:
     if losses:
         gave_up = policy != annotations.SURVIVE and _has_given_up(seen)
         message = _account(seen, losses) + (_SURVIVAL if gave_up else "")
-        return _trouble(message, is_fatal=gave_up or policy == annotations.FAIL)
-    return _trouble(contacts[0].sentence) if contacts else None
+        return _problem(message, is_fatal=gave_up or policy == annotations.FAIL)
+    return _problem(contacts[0].sentence) if contacts else None
 
 
 def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
@@ -234,5 +233,5 @@ def _account(seen: Observed, losses: Mapping[str, str]) -> str:
     )
 
 
-def _trouble(message: str, *, is_fatal: bool = False) -> Trouble:
-    return Trouble(problems.Reason.WORKER_LOST, message, is_fatal=is_fatal)
+def _problem(message: str, *, is_fatal: bool = False) -> Problem:
+    return Problem(ProblemReason.WORKER_LOST, message, is_fatal=is_fatal)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
-class Series:
+class JobMetrics:
     """The counters of one operator."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -71,7 +71,7 @@ class Series:
         self._info.labels(launcher=launcher, namespace=namespace).set(1)
 
     def forget_job(self, namespace: str, launcher: str) -> None:
-        """Tell of it no more: else a year of jobs would be a year of series."""
+        """Tell of it no more: else a year of jobs would be a year of metrics."""
         with suppress(KeyError):  # never told of
             self._info.remove(launcher, namespace)
 

@@ -21,9 +21,9 @@ from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .clock import Clock, utc_now
-from .job_state import Memories, Memory
-from .launcher_waits import still_heard
-from .observed import Heard, HostChange, Observed, Taken
+from .job_state import JobState, JobStates
+from .launcher_log import known_reading
+from .observed import HostChange, LogReading, Observed, Taken
 
 T = TypeVar("T", bound=Object)
 
@@ -35,7 +35,7 @@ class _Reading(NamedTuple):
     """A job as it was read, and what is wrong with it."""
 
     job: MPIJob
-    complaints: str = ""
+    validation_errors: str = ""
 
 
 class Observer:
@@ -44,7 +44,7 @@ class Observer:
     def __init__(
         self,
         caches: Caches,
-        memories: Memories,
+        memories: JobStates,
         clock: Clock = utc_now,
     ) -> None:
         self._caches = caches
@@ -62,23 +62,23 @@ class Observer:
         reading = self._readings.recall(version, lambda: _read(stored))
         return self.around(*reading) if reading else None
 
-    def around(self, job: MPIJob, complaints: str = "") -> Observed:
+    def around(self, job: MPIJob, validation_errors: str = "") -> Observed:
         """What is known about what a job is made of."""
         memory, now = self._memories.of(job), self._clock()
         launcher = self._owned(self._caches.launchers, job, names.launcher(job))
-        everybody = self._caches.pods.of_job(Key(job.metadata.namespace, job.metadata.name))
-        launcher_pods = tuple(_launcher_pods(everybody, launcher))
+        pods = self._caches.pods.of_job(Key(job.metadata.namespace, job.metadata.name))
+        launcher_pods = tuple(_launcher_pods(pods, launcher))
         seen = Observed(
             job=job,
-            complaints=complaints,
+            validation_errors=validation_errors,
             launcher=launcher,
             launcher_pods=launcher_pods,
-            stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(everybody, job)),
-            worker_pods=tuple(_worker_pods(everybody, job)),
+            stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(pods, job)),
+            worker_pods=tuple(_worker_pods(pods, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
             config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
             pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
-            taken=tuple(self._taken(job, everybody)),
+            taken=tuple(self._taken(job, pods)),
             priorities=self._priorities(),
             keys_checked=memory.keys_checked,
             last_words=_noted_words(memory, launcher_pods),
@@ -88,7 +88,7 @@ class Observer:
         return replace(
             seen,
             host_change=_noted_change(memory, seen, now),
-            heard=_heard(memory, seen, now),
+            log_reading=_heard(memory, seen, now),
             launcher_done_since=_noted_success(memory, seen, now),
         )
 
@@ -96,7 +96,7 @@ class Observer:
         found = cached.get(Key(job.metadata.namespace, name)) if cached else None
         return found if found is not None and is_controlled_by(found, job) else None
 
-    def _taken(self, job: MPIJob, everybody: list[Pod]) -> Iterator[Taken]:
+    def _taken(self, job: MPIJob, pods: list[Pod]) -> Iterator[Taken]:
         """Names that others have, as far as caches know: they hold only what has our label."""
         for cached, name in (
             (self._caches.services, names.service(job)),
@@ -107,7 +107,7 @@ class Observer:
             found = cached.get(Key(job.metadata.namespace, name)) if cached else None
             if cached and found is not None and not is_controlled_by(found, job):
                 yield Taken(cached.resource.kind, name)
-        for pod in everybody:
+        for pod in pods:
             index = names.worker_index(job, pod.metadata.name)
             is_needed = index is not None and index < job.spec.worker_count
             if is_needed and not is_controlled_by(pod, job):
@@ -129,7 +129,7 @@ def _read(stored: StoredJob) -> _Reading | None:
         return _Reading(decode_leniently(manifest), _about_the_job(invalid))
 
 
-def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
+def _noted_words(memory: JobState, launcher_pods: tuple[Pod, ...]) -> str:
     """What the launcher said last. With a Job that gives up, its pod goes before we look."""
     oldest_first = sorted(launcher_pods, key=pod_state.by_age)
     for pod in oldest_first:
@@ -138,7 +138,7 @@ def _noted_words(memory: Memory, launcher_pods: tuple[Pod, ...]) -> str:
     return memory.last_words
 
 
-def _noted_loss(memory: Memory, launcher_pods: tuple[Pod, ...], now: datetime) -> datetime | None:
+def _noted_loss(memory: JobState, launcher_pods: tuple[Pod, ...], now: datetime) -> datetime | None:
     """When the launcher lost its last pod, where we saw it have one: it may get another soon."""
     if launcher_pods:
         memory.launcher_pod_lost = None
@@ -148,20 +148,20 @@ def _noted_loss(memory: Memory, launcher_pods: tuple[Pod, ...], now: datetime) -
     return memory.launcher_pod_lost
 
 
-def _noted_success(memory: Memory, seen: Observed, now: datetime) -> datetime | None:
+def _noted_success(memory: JobState, seen: Observed, now: datetime) -> datetime | None:
     """Since when the launcher is known to have done its work, by our own clock."""
     since = memory.launcher_done_since or now
     memory.launcher_done_since = since if seen.successful_launcher else None
     return memory.launcher_done_since
 
 
-def _heard(memory: Memory, seen: Observed, now: datetime) -> Heard | None:
+def _heard(memory: JobState, seen: Observed, now: datetime) -> LogReading | None:
     """What the launcher that runs has said."""
-    memory.heard = still_heard(memory.heard, seen, now)
-    return memory.heard
+    memory.log_reading = known_reading(memory.log_reading, seen, now)
+    return memory.log_reading
 
 
-def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange | None:
+def _noted_change(memory: JobState, seen: Observed, now: datetime) -> HostChange | None:
     """Since when, and until when last, hosts came and went that are not on record."""
     running = seen.running_hosts
     if running == seen.listed_hosts:
@@ -174,24 +174,24 @@ def _noted_change(memory: Memory, seen: Observed, now: datetime) -> HostChange |
     return memory.host_change
 
 
-def _launcher_pods(everybody: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:
+def _launcher_pods(pods: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:
     uid = launcher.metadata.uid if launcher else None
-    for pod in everybody:
+    for pod in pods:
         owner = pod.metadata.controller
         if owner is not None and owner.uid == uid:
             yield pod
 
 
-def _stray_launcher_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
+def _stray_launcher_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
     """Pods that name a launcher that caches do not have: the Go operator labels only the pods."""
-    for pod in everybody:
+    for pod in pods:
         owner = pod.metadata.controller
         if owner is not None and (owner.kind, owner.name) == (JOBS.kind, names.launcher(job)):
             yield pod
 
 
-def _worker_pods(everybody: list[Pod], job: MPIJob) -> Iterator[Pod]:
-    for pod in everybody:
+def _worker_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
+    for pod in pods:
         if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and is_controlled_by(
             pod, job
         ):

@@ -41,7 +41,7 @@ class HostChange:
 
 
 @dataclass(frozen=True)
-class Heard:
+class LogReading:
     """For which workers a launcher's pod waited, and why, when it was listened to."""
 
     uid: str
@@ -55,7 +55,7 @@ class Observed:
     """A job and what there is of it."""
 
     job: MPIJob
-    complaints: str = ""  # why it cannot run, where it is not valid
+    validation_errors: str = ""  # why it cannot run, where it is not valid
     launcher: LauncherJob | None = None
     launcher_pods: tuple[Pod, ...] = ()
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
@@ -71,7 +71,7 @@ class Observed:
     last_words: str = ""  # of the launcher, in case its pod is gone
     last_exit: str = ""  # how it ended, in that case
     launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
-    heard: Heard | None = None
+    log_reading: LogReading | None = None
     launcher_done_since: datetime | None = None  # when a pod of it was first seen to be done
 
     @property
@@ -127,7 +127,7 @@ class Observed:
     @property
     def probed_container(self) -> str:
         """The container of each worker that counts as ready when its sshd listens, if any."""
-        worker = None if self.complaints else self.job.spec.worker
+        worker = None if self.validation_errors else self.job.spec.worker
         return worker_start.probed_container(worker) if worker else ""
 
     @property

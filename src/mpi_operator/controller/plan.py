@@ -7,17 +7,17 @@ from datetime import datetime, timedelta
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import PODS
 
-from . import cleanup, launcher, pod_state, prerequisites, problems, replacement, worker_set
+from . import cleanup, launcher, pod_state, prerequisites, replacement, worker_set
 from .actions import Action, Delete, delete
 from .clock import ahead
 from .host_list import hosts_to_list
 from .init_timeout import init_timeout, time_to_init_timeout
-from .launcher_end import has_ended, has_succeeded
-from .launcher_waits import Hearing, launcher_waits, next_hearing
+from .launcher_log import LogRequest, launcher_waits, next_log_request
+from .launcher_status import has_ended, has_succeeded
 from .lost_workers import lost_workers, time_to_judge
 from .observed import Observed
-from .pod_diagnostics import pod_troubles, time_to_tell
-from .problems import Trouble
+from .pod_diagnostics import pod_problems, time_to_tell
+from .problems import Problem, ProblemReason
 
 # Whoever has a name that the job needs may have no label by which its going is noticed.
 _LOOK_FOR_FREE_NAMES = timedelta(minutes=1)
@@ -31,9 +31,9 @@ class Plan:
     """
 
     stages: tuple[tuple[Action, ...], ...] = ()
-    troubles: tuple[Trouble, ...] = ()  # what keeps the job from going on
-    look_again: timedelta | None = None
-    hearing: Hearing | None = None  # when all that has been done
+    problems: tuple[Problem, ...] = ()  # what keeps the job from going on
+    requeue_after: timedelta | None = None
+    log_request: LogRequest | None = None  # when all that has been done
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -49,11 +49,11 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     if seen.is_finished:
         adopted = launcher.adopting_actions(seen)
         actions = cleanup.cleanup_actions(seen, settings, now)
-        return _plan([adopted, actions], look_again=ahead(cleanup.time_to_live(seen, now)))
+        return _plan([adopted, actions], requeue_after=ahead(cleanup.time_to_live(seen, now)))
     if has_ended(seen):
         return _ending(seen, now)
-    if seen.complaints:
-        return Plan(troubles=(Trouble(problems.Reason.INVALID_JOB, seen.complaints),))
+    if seen.validation_errors:
+        return Plan(problems=(Problem(ProblemReason.INVALID_JOB, seen.validation_errors),))
     if seen.is_suspended:
         return _suspended(seen, settings, now)
     return _running(seen, settings, now)
@@ -64,9 +64,9 @@ def _ending(seen: Observed, now: datetime) -> Plan:
     if not has_succeeded(seen):
         return Plan()
     if wait := time_to_judge(seen, now):
-        return Plan(look_again=wait)
+        return Plan(requeue_after=wait)
     lost = lost_workers(seen)
-    return Plan(troubles=(lost,) if lost else ())
+    return Plan(problems=(lost,) if lost else ())
 
 
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
@@ -86,20 +86,20 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     created = [] if seen.taken else launcher.suspended_creation(seen, settings)
     return _plan(
         [prepared, launcher.stopping_actions(seen), removed, created],
-        troubles=_taken_troubles(seen),
-        look_again=_LOOK_FOR_FREE_NAMES if seen.taken else None,
+        problems=_taken_problems(seen),
+        requeue_after=_LOOK_FOR_FREE_NAMES if seen.taken else None,
     )
 
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     if late := init_timeout(seen, now):
-        return Plan(troubles=(late, *_taken_troubles(seen), *pod_troubles(seen, now)))
+        return Plan(problems=(late, *_taken_problems(seen), *pod_problems(seen, now)))
     replaced = replacement.replacements(seen, now)
     hosts, unsettled = hosts_to_list(seen, now)
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
-        *prerequisites.config_map_actions(seen, settings, hosts, replaced.counts, replaced.news),
+        *prerequisites.config_map_actions(seen, settings, hosts, replaced.counts, replaced.events),
         *prerequisites.key_actions(seen, now),
         *prerequisites.pod_group_actions(seen, settings),
     ]
@@ -110,14 +110,14 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     started = [] if blocked else launcher.starting_actions(seen, settings)
     return _plan(
         [prepared, removed, workers, started],
-        troubles=[
-            *_taken_troubles(seen),
+        problems=[
+            *_taken_problems(seen),
             *replaced.given_up.values(),
-            *worker_set.lost_troubles(seen, now),
-            *pod_troubles(seen, now),
+            *worker_set.lost_worker_problems(seen, now),
+            *pod_problems(seen, now),
             *([waits] if (waits := launcher_waits(seen)) else []),
         ],
-        look_again=_earliest(
+        requeue_after=_earliest(
             unsettled,
             _LOOK_FOR_FREE_NAMES if blocked else None,
             worker_set.time_to_loss(seen, now),
@@ -126,23 +126,25 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             prerequisites.time_to_check_keys(seen, now),
             *(when - now for when in replaced.not_before.values() if when > now),
         ),
-        hearing=next_hearing(seen, settings, now),
+        log_request=next_log_request(seen, settings, now),
     )
 
 
-def _taken_troubles(seen: Observed) -> list[Trouble]:
-    return [Trouble(problems.Reason.NAME_TAKEN, str(taken)) for taken in seen.taken]
+def _taken_problems(seen: Observed) -> list[Problem]:
+    return [Problem(ProblemReason.NAME_TAKEN, str(taken)) for taken in seen.taken]
 
 
 def _plan(
     stages: Iterable[Iterable[Action]],
     *,
-    troubles: Iterable[Trouble] = (),
-    look_again: timedelta | None = None,
-    hearing: Hearing | None = None,
+    problems: Iterable[Problem] = (),
+    requeue_after: timedelta | None = None,
+    log_request: LogRequest | None = None,
 ) -> Plan:
     filled = (tuple(stage) for stage in stages)
-    return Plan(tuple(stage for stage in filled if stage), tuple(troubles), look_again, hearing)
+    return Plan(
+        tuple(stage for stage in filled if stage), tuple(problems), requeue_after, log_request
+    )
 
 
 def _earliest(*waits: timedelta | None) -> timedelta | None:

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 from mpi_operator.api import names
 
-from . import pod_state, problems
+from . import pod_state
 from .cached_types import Pod, moment
 from .observed import Observed
-from .problems import Trouble
+from .problems import Problem, ProblemReason
 
 # Much of what pods complain about in their first seconds passes by itself.
 _PATIENCE = timedelta(seconds=10)
@@ -18,8 +18,8 @@ _NONE = timedelta(0)
 _STARTED_WITHIN = timedelta(minutes=1)
 
 
-def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
-    """One trouble for each reason, with the pod that stands for the others."""
+def pod_problems(seen: Observed, now: datetime) -> Iterator[Problem]:
+    """One problem for each reason, with the pod that stands for the others."""
     yield from map(_with_advice, _of_role("launcher pods", seen.launcher_pods, now))
     yield from _of_role("workers", tuple(seen.workers.values()), now, seen.probed_container)
     podless = _time_without_pod(seen, now)
@@ -28,10 +28,10 @@ def pod_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
 
 
 def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
-    """In how long a complaint that is too fresh now would be told."""
-    everybody = (*seen.launcher_pods, *seen.workers.values())
-    complaints = ((pod, pod_state.complaint(pod)) for pod in everybody)
-    waits = [_patience(found[0], pod, now) for pod, found in complaints if found]
+    """In how long a diagnosis that is too fresh now would be told."""
+    pods = (*seen.launcher_pods, *seen.workers.values())
+    found_problems = ((pod, pod_state.diagnosis(pod)) for pod in pods)
+    waits = [_patience(found[0], pod, now) for pod, found in found_problems if found]
     podless = _time_without_pod(seen, now)
     if podless is not None:
         waits.append(_PATIENCE - podless)
@@ -39,7 +39,7 @@ def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
 
 
 def _patience(reason: str, pod: Pod, now: datetime) -> timedelta:
-    """For how long a complaint of a pod is still too fresh to be told."""
+    """For how long a diagnosis of a pod is still too fresh to be told."""
     if reason == pod_state.SLOW_START:
         return _STARTED_WITHIN - pod_state.time_on_node(pod, now)
     if reason == pod_state.NOT_READY:
@@ -56,44 +56,42 @@ def _time_without_pod(seen: Observed, now: datetime) -> timedelta | None:
     return now - max(started, lost or started) if started else None
 
 
-def _launcher_without_pod(seen: Observed) -> Trouble:
+def _launcher_without_pod(seen: Observed) -> Problem:
     # A quota, most likely. Kubernetes makes this pod, not we, and tells why not in events only.
     metadata = seen.job.metadata
-    return Trouble(
-        problems.Reason.LAUNCHER_POD_MISSING,
+    return Problem(
+        ProblemReason.LAUNCHER_POD_MISSING,
         f"Kubernetes has not made a pod of Job {names.launcher(seen.job)} yet: see kubectl "
         f"describe job {names.launcher(seen.job)} -n {metadata.namespace}",
     )
 
 
-def _with_advice(found: Trouble) -> Trouble:
+def _with_advice(found: Problem) -> Problem:
     if found.reason != pod_state.UNREACHABLE:
         return found
-    return Trouble(
+    return Problem(
         found.reason,
         f"{found.message}. It may still run, so no other launcher is started until the node is "
         "back or the pod is deleted",
     )
 
 
-def _of_role(
-    role: str, everybody: Sequence[Pod], now: datetime, probed: str = ""
-) -> Iterator[Trouble]:
+def _of_role(role: str, pods: Sequence[Pod], now: datetime, probed: str = "") -> Iterator[Problem]:
     affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for pod in everybody:
-        reason, message = pod_state.complaint(pod, probed) or ("", "")
+    for pod in pods:
+        reason, message = pod_state.diagnosis(pod, probed) or ("", "")
         # What ends has nothing to complain about any more, unless it has to, or nobody ends it.
         is_leaving = pod_state.is_terminating(pod) and not (
             pod_state.eviction(pod) or pod_state.silence(pod)
         )
         if reason and not is_leaving and _patience(reason, pod, now) <= _NONE:
             affected[reason].append((pod.metadata.name, message))
-    for reason, complaints in affected.items():
-        yield Trouble(reason, _sentence(role, complaints, len(everybody)))
+    for reason, found_problems in affected.items():
+        yield Problem(reason, _sentence(role, found_problems, len(pods)))
 
 
-def _sentence(role: str, complaints: Iterable[tuple[str, str]], total: int) -> str:
-    (name, message), *others = sorted(complaints)
+def _sentence(role: str, found_problems: Iterable[tuple[str, str]], total: int) -> str:
+    (name, message), *others = sorted(found_problems)
     if not others:
         return f"{name}: {message}"
     return f"{len(others) + 1} of {total} {role}, such as {name}: {message}"

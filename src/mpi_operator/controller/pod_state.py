@@ -10,7 +10,7 @@ from .cached_types import Pod, moment
 _LAST_LINES = 10
 _BRIEF = 30
 # Reasons to wait that a person has to do something about, by what we call them. Kubernetes has
-# several for the same thing and changes between them, which would make news of nothing.
+# several for the same thing and switches between them: only a name that stays is no change.
 _WAITING = {
     "ErrImagePull": "ImagePullFailed",
     "ImagePullBackOff": "ImagePullFailed",
@@ -23,7 +23,10 @@ _WAITING = {
 }
 GONE = "the pod is gone"  # of one about which nobody can be asked any more
 UNREACHABLE = "NodeUnreachable"
-SLOW_START, NOT_READY = "SlowStart", "NotReady"  # complaints that need more patience than others
+SLOW_START, NOT_READY = (
+    "SlowStart",
+    "NotReady",
+)  # reported later than other reasons
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
@@ -90,7 +93,7 @@ def is_being_started(pod: Pod) -> bool:
     )
 
 
-def complaint(pod: Pod, probed: str = "") -> tuple[str, str] | None:
+def diagnosis(pod: Pod, probed: str = "") -> tuple[str, str] | None:
     """Why a pod does not come to run: a reason and a sentence.
 
     `probed` is the container that counts as ready when its sshd listens.
@@ -129,7 +132,7 @@ def time_on_node(pod: Pod, now: datetime) -> timedelta:
 
 
 def silence(pod: Pod) -> str:
-    """That nobody has heard of the node of a pod that ran; empty where somebody has."""
+    """That nobody has log_reading of the node of a pod that ran; empty where somebody has."""
     return f"its node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
 
 

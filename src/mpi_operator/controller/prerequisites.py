@@ -12,7 +12,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 from . import pod_state, replacement
 from .actions import Action, Create, CreateKeys, patch
 from .cached_types import Pod
-from .news import News
+from .events import JobEvent
 from .observed import Observed
 from .replacement import Counts
 
@@ -38,7 +38,7 @@ def config_map_actions(
     settings: Settings,
     hosts: Iterable[int],
     counts: Counts,
-    news: tuple[News, ...] = (),
+    events: tuple[JobEvent, ...] = (),
 ) -> Iterator[Action]:
     """Create the ConfigMap, or write it if anything in it is not as it should be."""
     notes = replacement.as_annotation(counts)
@@ -47,13 +47,13 @@ def config_map_actions(
     known = replacement.stored_counts(stored)
     if stored is None:
         if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
-            yield Create(CONFIG_MAPS, wanted, news)
+            yield Create(CONFIG_MAPS, wanted, events)
     elif stored.data != wanted["data"] or counts != known:
         change = {
             "metadata": {"annotations": changes(replacement.as_annotation(known), notes)},
             "data": changes(stored.data, wanted["data"]),
         }
-        yield patch(CONFIG_MAPS, stored, change, news)
+        yield patch(CONFIG_MAPS, stored, change, events)
 
 
 def key_actions(seen: Observed, now: datetime) -> Iterator[Action]:
@@ -91,7 +91,7 @@ def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:
 def time_to_check_keys(seen: Observed, now: datetime) -> timedelta | None:
     """In how long a pod that does not start would make us look after the keys."""
     starting = [
-        pod_state.age(pod, now) for pod in _everybody(seen) if pod_state.is_being_started(pod)
+        pod_state.age(pod, now) for pod in _all_pods(seen) if pod_state.is_being_started(pod)
     ]
     if not starting:
         return None
@@ -104,16 +104,15 @@ def time_to_check_keys(seen: Observed, now: datetime) -> timedelta | None:
 
 
 def _may_lack_keys(seen: Observed, now: datetime) -> bool:
-    everybody = _everybody(seen)
-    if seen.launcher is None and not everybody:
+    pods = _all_pods(seen)
+    if seen.launcher is None and not pods:
         return seen.keys_checked is None
     is_slow = any(
-        pod_state.is_being_started(pod) and pod_state.age(pod, now) >= _SUSPICIOUS
-        for pod in everybody
+        pod_state.is_being_started(pod) and pod_state.age(pod, now) >= _SUSPICIOUS for pod in pods
     )
     checked = seen.keys_checked
     return is_slow and (checked is None or now - checked >= _LOOK_AT_KEYS_AGAIN)
 
 
-def _everybody(seen: Observed) -> tuple[Pod, ...]:
+def _all_pods(seen: Observed) -> tuple[Pod, ...]:
     return (*seen.worker_pods, *seen.launcher_pods)

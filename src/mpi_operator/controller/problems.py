@@ -8,11 +8,9 @@ from enum import StrEnum
 
 from mpi_operator.kube import errors
 
-from .news import shortened
 
-
-class Reason(StrEnum):
-    """Why a job does not go on, in one word. Pods bring reasons of their own (`pods.complaint`)."""
+class ProblemReason(StrEnum):
+    """Why a job does not go on, in one word. Pods bring reasons of their own (`pods.diagnosis`)."""
 
     INVALID_JOB = "ValidationError"
     NAME_TAKEN = "ErrResourceExists"
@@ -29,14 +27,15 @@ class Reason(StrEnum):
     INIT_TIMEOUT = "InitTimeout"
 
 
-_FEW = 2  # troubles that are alike are told one by one
+_LONGEST = 1024  # what the API server takes
+_FEW = 2  # problems that are alike are told one by one
 _NUMBERS = re.compile(r"(\d+)")
 # A webhook; a policy; a webhook that does not answer, where that counts as a no.
 _ADMISSION = ("denied the request", "denied request", "failed calling webhook")
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Problem:
     """A reason and a sentence. A fatal one never passes: the job fails, unless it runs already."""
 
     reason: str
@@ -46,35 +45,36 @@ class Trouble:
     @property
     def ends_launcher(self) -> bool:
         """Whether the job fails even where its launcher is under way."""
-        return self.reason == Reason.INIT_TIMEOUT
+        return self.reason == ProblemReason.INIT_TIMEOUT
 
 
-def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Trouble:
+def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Problem:
     """What it means that the server did not take `what`, in the server's own words."""
     if is_template and _is_invalid(error):
-        return Trouble(Reason.INVALID_TEMPLATE, f"{what}: {error}", is_fatal=True)
-    return Trouble(_reason(error), f"{what}: {error}")
+        return Problem(ProblemReason.INVALID_TEMPLATE, f"{what}: {error}", is_fatal=True)
+    return Problem(_reason(error), f"{what}: {error}")
 
 
-def condensed(troubles: Iterable[Trouble]) -> list[Trouble]:
+def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """The same in fewer words: of many that are alike the first stands for all.
 
-    Always in the same order, whatever was refused first, or each try would make news of nothing.
+    Always in the same order, whatever was refused first,
+    or each try would look like a change.
     """
-    alike: dict[tuple[str, bool], list[Trouble]] = defaultdict(list)
-    for trouble in sorted(troubles, key=lambda each: (_natural(each), each.reason)):
-        alike[trouble.reason, trouble.is_fatal].append(trouble)
+    alike: dict[tuple[str, bool], list[Problem]] = defaultdict(list)
+    for problem in sorted(problems, key=lambda each: (_natural(each), each.reason)):
+        alike[problem.reason, problem.is_fatal].append(problem)
     return [each for group in alike.values() for each in _represented(group)]
 
 
-def _represented(group: list[Trouble]) -> list[Trouble]:
+def _represented(group: list[Problem]) -> list[Problem]:
     if len(group) <= _FEW:
         return group
     first, *others = group
-    return [Trouble(first.reason, f"{first.message} (and {len(others)} more)", first.is_fatal)]
+    return [Problem(first.reason, f"{first.message} (and {len(others)} more)", first.is_fatal)]
 
 
-def _natural(trouble: Trouble) -> list[tuple[int, str]]:
+def _natural(problem: Problem) -> list[tuple[int, str]]:
     """An order in which worker 10 comes after worker 2.
 
     A number counts by its length first: the server quotes what people wrote, which may be a number
@@ -82,31 +82,33 @@ def _natural(trouble: Trouble) -> list[tuple[int, str]]:
     """
     return [
         (len(each.lstrip("0")), each) if each.isdecimal() else (-1, each)
-        for each in _NUMBERS.split(trouble.message)
+        for each in _NUMBERS.split(problem.message)
     ]
 
 
-def most_important(troubles: Iterable[Trouble]) -> Trouble | None:
-    """One trouble that stands for all: the worst, with what others say beside it."""
-    ranked = sorted(troubles, key=lambda trouble: not trouble.is_fatal)
+def most_important(problems: Iterable[Problem]) -> Problem | None:
+    """One problem that stands for all: the worst, with what others say beside it."""
+    ranked = sorted(problems, key=lambda problem: not problem.is_fatal)
     if not ranked:
         return None
     first = ranked[0]
     messages = dict.fromkeys(each.message for each in ranked)
-    return Trouble(first.reason, shortened("; ".join(messages)), first.is_fatal)
+    return Problem(first.reason, shortened("; ".join(messages)), first.is_fatal)
 
 
-def lost_worker(troubles: Iterable[Trouble]) -> Trouble | None:
+def lost_worker(problems: Iterable[Problem]) -> Problem | None:
     """What is to be told about workers at the end of a job, whatever else there was."""
-    return next((each for each in troubles if each.reason == Reason.WORKER_LOST), None)
+    return next((each for each in problems if each.reason == ProblemReason.WORKER_LOST), None)
 
 
-def _reason(error: errors.ApiError) -> Reason:
+def _reason(error: errors.ApiError) -> ProblemReason:
     if isinstance(error, errors.QuotaExceeded):
-        return Reason.QUOTA
+        return ProblemReason.QUOTA
     if is_admission(error):
-        return Reason.ADMISSION
-    return Reason.FORBIDDEN if isinstance(error, errors.Forbidden) else Reason.REJECTED
+        return ProblemReason.ADMISSION
+    return (
+        ProblemReason.FORBIDDEN if isinstance(error, errors.Forbidden) else ProblemReason.REJECTED
+    )
 
 
 def _is_invalid(error: errors.ApiError) -> bool:
@@ -121,3 +123,8 @@ def is_admission(error: errors.ApiError) -> bool:
     """
     text = str(error)
     return any(words in text for words in _ADMISSION)
+
+
+def shortened(text: str) -> str:
+    """A text as long as events and conditions take it."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -11,17 +11,16 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder, ObjectReference
 
-from .announcements import announcements, became_true, has_only_counts_changed
 from .cached_types import MPI_JOBS
 from .caches import Caches
 from .clock import Clock, utc_now
-from .job_state import Memories
-from .news import News, warning
-from .problems import Trouble
+from .events import JobEvent, became_true, has_only_counts_changed, status_events, warning
+from .job_state import JobStates
+from .problems import Problem
 from .replacement import REPLACED
 
 if TYPE_CHECKING:
-    from .metrics import Series
+    from .metrics import JobMetrics
 
 # How many pods run changes with every pod; what they make together is told by conditions, at once.
 _COUNTS_MAY_WAIT = timedelta(seconds=5)
@@ -37,20 +36,20 @@ class Publisher:
         self,
         client: Client,
         caches: Caches,
-        memories: Memories,
+        memories: JobStates,
         events: EventRecorder,
-        series: "Series",
+        metrics: "JobMetrics",
         clock: Clock = utc_now,
     ) -> None:
         self._client = client
         self._caches = caches
         self._memories = memories
         self._events = events
-        self._series = series
+        self._metrics = metrics
         self._clock = clock
 
     async def publish(
-        self, job: MPIJob, status: MPIJobStatus, troubles: Sequence[Trouble]
+        self, job: MPIJob, status: MPIJobStatus, problems: Sequence[Problem]
     ) -> timedelta | None:
         """Store the status if it is another one; how long that was put off, if it was."""
         if status == job.status:
@@ -70,11 +69,11 @@ class Publisher:
             )
             self.tell(job, [warning("StatusRefused", str(error))])
             return _TRY_REFUSED_AGAIN
-        self.tell(job, announcements(job.status, status, troubles))
+        self.tell(job, status_events(job.status, status, problems))
         self._count(job.status, status)
         return None
 
-    def tell(self, job: MPIJob, news: Iterable[News]) -> None:
+    def tell(self, job: MPIJob, events: Iterable[JobEvent]) -> None:
         """Send events about a job."""
         regarding = ObjectReference(
             types.API_VERSION,
@@ -84,10 +83,10 @@ class Publisher:
             job.metadata.uid,
             job.metadata.resource_version,
         )
-        for each in news:
+        for each in events:
             self._events.record(regarding, each.severity, each.reason, each.message)
             if each.reason == REPLACED:
-                self._series.job_restarted_worker()
+                self._metrics.job_restarted_worker()
 
     def _may_wait(self, job: MPIJob, status: MPIJobStatus) -> timedelta | None:
         if not has_only_counts_changed(job.status, status):
@@ -117,8 +116,8 @@ class Publisher:
 
     def _count(self, old: MPIJobStatus, new: MPIJobStatus) -> None:
         if became_true(old, new, ConditionType.CREATED):
-            self._series.job_created()
+            self._metrics.job_created()
         if became_true(old, new, ConditionType.SUCCEEDED):
-            self._series.job_succeeded()
+            self._metrics.job_succeeded()
         if became_true(old, new, ConditionType.FAILED):
-            self._series.job_failed()
+            self._metrics.job_failed()

@@ -16,25 +16,22 @@ from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.resources import Key
 
 from .actions import Action, target
-from .announcements import became_true
 from .clock import Clock, utc_now
+from .events import JobEvent, became_true, warning
 from .execute import Executor, Outcome
-from .job_state import Memories, Memory, Refusal
-from .launcher_end import has_ended
-from .launcher_tries import launcher_news, restarts
-from .launcher_waits import Hearing
-from .listen import Listener
-from .news import News, warning
+from .job_state import JobState, JobStates, Refusal
+from .launcher_log import LogReader, LogRequest
+from .launcher_status import has_ended, launcher_events, restarts
 from .observe import Observer
 from .observed import Observed
 from .plan import Plan, make_plan
-from .problems import Trouble, most_important
+from .problems import Problem, most_important
 from .publish import Publisher
-from .reconcile_limiter import Attention, Place
+from .reconcile_limiter import ReconcileLimiter, Slot
 from .status import status_of, time_to_reword
 
 if TYPE_CHECKING:
-    from .metrics import Series
+    from .metrics import JobMetrics
 
 _FAILING_FOR_LONG = timedelta(seconds=30)
 _BACKOFF = Backoff(base=2.0, cap=300.0)
@@ -49,11 +46,11 @@ class Reconciler:
         observer: Observer,
         executor: Executor,
         publisher: Publisher,
-        listener: Listener,
-        memories: Memories,
+        listener: LogReader,
+        memories: JobStates,
         settings: Settings,
-        attention: Attention,
-        series: "Series",
+        attention: ReconcileLimiter,
+        metrics: "JobMetrics",
         clock: Clock = utc_now,
     ) -> None:
         self._attention = attention
@@ -63,7 +60,7 @@ class Reconciler:
         self._listener = listener
         self._memories = memories
         self._settings = settings
-        self._series = series
+        self._metrics = metrics
         self._clock = clock
 
     async def reconcile(self, key: Key) -> float | None:
@@ -71,7 +68,7 @@ class Reconciler:
         async with self._attention.place() as place:
             return await self._measured(key, place)
 
-    async def _measured(self, key: Key, place: Place) -> float | None:
+    async def _measured(self, key: Key, place: Slot) -> float | None:
         started = time.monotonic()
         outcome = "error"
         try:
@@ -80,10 +77,10 @@ class Reconciler:
         except errors.NotLeader:
             return None  # the process ends and says why; a traceback for each job would hide it
         finally:
-            self._series.reconcile(outcome, time.monotonic() - started)
+            self._metrics.reconcile(outcome, time.monotonic() - started)
         return wait.total_seconds() if wait is not None else None
 
-    async def _reconcile(self, key: Key, place: Place) -> timedelta | None:
+    async def _reconcile(self, key: Key, place: Slot) -> timedelta | None:
         seen = self._observer.observe(key)
         if seen is None:
             self._forget(key)
@@ -99,27 +96,27 @@ class Reconciler:
         memory.failing_since, memory.is_failure_told = None, False
         return wait
 
-    async def _look(self, seen: Observed, place: Place) -> timedelta | None:
+    async def _look(self, seen: Observed, place: Slot) -> timedelta | None:
         now = self._clock()
         plan = make_plan(seen, self._settings, now)
-        hearing = plan.hearing if plan.hearing and plan.hearing.is_due else None
-        if hearing is not None and not plan.stages:
-            return await self._listen(seen, hearing)
+        log_request = plan.log_request if plan.log_request and plan.log_request.is_due else None
+        if log_request is not None and not plan.stages:
+            return await self._listen(seen, log_request)
         place.leave_if_many(len(plan.actions))
         outcome = await self._execute(seen, plan, now)
-        self._publisher.tell(seen.job, outcome.news)
+        self._publisher.tell(seen.job, outcome.events)
         before = seen
         if plan.stages:
-            seen = self._observer.around(seen.job, seen.complaints)
+            seen = self._observer.around(seen.job, seen.validation_errors)
         if has_ended(seen) and not has_ended(before):
             # It ended meanwhile. How well, has to be judged by a plan that knows of it.
             if outcome.error is not None:
                 raise outcome.error
             return timedelta(0)
-        troubles = (*outcome.troubles, *plan.troubles)
-        status = status_of(seen, troubles, now)
+        problems = (*outcome.problems, *plan.problems)
+        status = status_of(seen, problems, now)
         try:
-            deferred = await self._publisher.publish(seen.job, status, troubles)
+            deferred = await self._publisher.publish(seen.job, status, problems)
         except (errors.Conflict, errors.NotFound):
             return self._soon(seen)  # somebody else wrote or deleted it: the caches will tell
         if deferred is None:
@@ -127,15 +124,15 @@ class Reconciler:
         self._count(seen, status)
         if outcome.error is not None:
             raise outcome.error
-        if hearing is not None:
-            return await self._listen(seen, hearing)
+        if log_request is not None:
+            return await self._listen(seen, log_request)
         if deferred is None:
-            deferred = time_to_reword(seen, status, troubles, now)
+            deferred = time_to_reword(seen, status, problems, now)
         return self._look_again(seen, plan, outcome, status, deferred)
 
-    async def _listen(self, seen: Observed, hearing: Hearing) -> timedelta:
+    async def _listen(self, seen: Observed, log_request: LogRequest) -> timedelta:
         """Hear what a launcher has to say. Then it is looked at again, to tell of that."""
-        await self._listener.listen(seen.job, hearing)
+        await self._listener.listen(seen.job, log_request)
         return timedelta(0)
 
     def _tell_of_failure(self, seen: Observed, error: Exception) -> None:
@@ -156,24 +153,24 @@ class Reconciler:
             outcome = await self._executor.execute(seen.job, plan.stages)
             memory.refusal = self._refusal(seen, outcome, memory, now)
             if seen.is_finished:
-                outcome.news.extend(_untold(outcome.troubles, refusal))
+                outcome.events.extend(_untold(outcome.problems, refusal))
             return outcome
         stages = takewhile(lambda stage: not _is_refused(stage, refusal), plan.stages)
         outcome = await self._executor.execute(seen.job, tuple(stages))
         memory.refusal = _together(refusal, outcome)
-        outcome.troubles.extend(refusal.troubles)
+        outcome.problems.extend(refusal.problems)
         return outcome
 
     def _refusal(
-        self, seen: Observed, outcome: Outcome, memory: Memory, now: datetime
+        self, seen: Observed, outcome: Outcome, memory: JobState, now: datetime
     ) -> Refusal | None:
-        if not outcome.troubles:
+        if not outcome.problems:
             return None
         times = memory.refusal.times + 1 if memory.refusal else 1
         delay = timedelta(seconds=_BACKOFF.delay(times, random.random()))
         generation = seen.job.metadata.generation
         targets = frozenset(outcome.refused)
-        return Refusal(tuple(outcome.troubles), targets, times, now + delay, generation)
+        return Refusal(tuple(outcome.problems), targets, times, now + delay, generation)
 
     def _look_again(
         self,
@@ -193,8 +190,8 @@ class Reconciler:
         memory = self._memories.of(seen.job)
         memory.stale_looks = 0
         until = memory.refusal.until - self._clock() if memory.refusal else None
-        hearing = plan.hearing.wait if plan.hearing else None
-        waits = [plan.look_again, hearing, deferred, until]
+        log_request = plan.log_request.wait if plan.log_request else None
+        waits = [plan.requeue_after, log_request, deferred, until]
         wait = min((wait for wait in waits if wait is not None), default=None)
         return max(wait, timedelta(0)) if wait is not None else None
 
@@ -211,21 +208,21 @@ class Reconciler:
         memory, found = self._memories.of(seen.job), restarts(seen)
         known = found if memory.launcher_restarts is None else memory.launcher_restarts
         memory.launcher_restarts = found
-        self._publisher.tell(seen.job, launcher_news(seen, status, known))
+        self._publisher.tell(seen.job, launcher_events(seen, status, known))
 
     def _count(self, seen: Observed, status: MPIJobStatus) -> None:
         namespace, launcher = seen.job.metadata.namespace, names.launcher(seen.job)
         if seen.launcher is not None and status.completion_time is None:
-            self._series.job_info(namespace, launcher)
+            self._metrics.job_info(namespace, launcher)
         else:
-            self._series.forget_job(namespace, launcher)
+            self._metrics.forget_job(namespace, launcher)
 
     def _forget(self, key: Key) -> None:
         self._memories.forget(key)
-        self._series.forget_job(key.namespace, f"{key.name}-launcher")
+        self._metrics.forget_job(key.namespace, f"{key.name}-launcher")
 
 
-def _about_failure(error: Exception) -> News:
+def _about_failure(error: Exception) -> JobEvent:
     """What nobody would know of but for the log: a server that fails, or a mistake of ours."""
     return warning(
         "OperatorError",
@@ -234,13 +231,13 @@ def _about_failure(error: Exception) -> News:
     )
 
 
-def _untold(troubles: Sequence[Trouble], refusal: Refusal | None) -> Iterator[News]:
+def _untold(problems: Sequence[Problem], refusal: Refusal | None) -> Iterator[JobEvent]:
     """What is in the way of cleaning up, once.
 
     The conditions of a finished job are final, so an event is all that can tell it.
     """
-    problem = most_important(troubles)
-    if problem is not None and problem != most_important(refusal.troubles if refusal else ()):
+    problem = most_important(problems)
+    if problem is not None and problem != most_important(refusal.problems if refusal else ()):
         yield warning(problem.reason, problem.message)
 
 
@@ -257,7 +254,7 @@ def _together(refusal: Refusal, outcome: Outcome) -> Refusal:
     """A refusal with what was refused meanwhile: all of it is asked for again at the same time."""
     return replace(
         refusal,
-        troubles=(*outcome.troubles, *refusal.troubles),
+        problems=(*outcome.problems, *refusal.problems),
         targets=refusal.targets | outcome.refused,
     )
 

@@ -21,12 +21,12 @@ import msgspec
 from mpi_operator.api import annotations, names
 from mpi_operator.api.types import MPIJob, Time
 
-from . import pod_state, problems
+from . import pod_state
 from .cached_types import Pod, StoredConfigMap
-from .launcher_tries import most_tries
-from .news import News, warning
+from .events import JobEvent, warning
+from .launcher_status import most_tries
 from .observed import Observed
-from .problems import Trouble
+from .problems import Problem, ProblemReason
 
 REPLACED = "WorkerReplaced"  # the reason of the event
 
@@ -74,9 +74,9 @@ class Replacements:
     """What is to be done about workers that are no more."""
 
     counts: Counts  # to be stored first
-    news: tuple[News, ...]  # about those that are counted now
+    events: tuple[JobEvent, ...]  # about those that are counted now
     failed: tuple[Pod, ...]  # to be deleted once they are counted
-    given_up: Mapping[int, Trouble]
+    given_up: Mapping[int, Problem]
     not_before: Mapping[int, datetime]  # when missing workers may be created
 
 
@@ -105,7 +105,7 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     ]
     return Replacements(
         counts=counts,
-        news=tuple(
+        events=tuple(
             _replaced(seen.job, index, seen.workers.get(index), count, limit)
             for index, count in counted.items()
             if count and count.times <= limit
@@ -151,7 +151,7 @@ def _counted(
 
 
 def _is_recent(count: Count, now: datetime) -> bool:
-    """Whether a count still matters: trouble of long ago says nothing about now."""
+    """Whether a count still matters: problem of long ago says nothing about now."""
     return now - count.at < _FORGIVEN_AFTER
 
 
@@ -177,7 +177,7 @@ def _delay(times: int) -> timedelta:
     )
 
 
-def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> News:
+def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> JobEvent:
     name = names.worker(job, index)
     how = pod_state.how_it_left(pod)
     # That may take for ever: a node that is lost does not let it go.
@@ -185,10 +185,10 @@ def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int
     return warning(REPLACED, f"{name} is replaced{when} ({count.times} of {limit} times): {how}")
 
 
-def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Trouble:
-    reason = problems.Reason.WORKER_FAILED
+def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Problem:
+    reason = ProblemReason.WORKER_FAILED
     if pod is not None and pod_state.is_evicted(pod):
-        reason = problems.Reason.WORKER_EVICTED
+        reason = ProblemReason.WORKER_EVICTED
     name = names.worker(job, index)
     message = f"{name} is not replaced any more, after {limit} times: {pod_state.how_it_left(pod)}"
-    return Trouble(reason, message, is_fatal=True)
+    return Problem(reason, message, is_fatal=True)

@@ -23,17 +23,15 @@ from mpi_operator.api.types import (
     ReplicaStatuses,
 )
 
-from . import pod_state, problems
+from . import pod_state
 from .cached_types import moment
-from .launcher_end import has_ended, has_succeeded, success_time
-from .launcher_failure import failure
+from .launcher_status import failure, has_ended, has_succeeded, success_time
 from .lost_workers import time_to_judge
-from .news import shortened
 from .observed import Observed
-from .problems import Trouble
+from .problems import Problem, lost_worker, most_important, shortened
 
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-# Schedulers word the same trouble anew whenever a node comes or goes.
+# Schedulers word the same problem anew whenever a node comes or goes.
 _REWORDED_AFTER = timedelta(seconds=30)
 
 
@@ -47,14 +45,14 @@ class End:
     time: datetime
 
 
-def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPIJobStatus:
+def status_of(seen: Observed, problems: Sequence[Problem], now: datetime) -> MPIJobStatus:
     """The status that a job should have."""
     if seen.is_finished:
         return _kept(seen)
     stored, is_judged = seen.job.status, time_to_judge(seen, now) is None
     now = now.replace(microsecond=0)
-    problem = problems.most_important(troubles)
-    end = _launcher_end(seen, troubles, now, is_judged) or _fatal_end(seen, problem, now)
+    problem = most_important(problems)
+    end = _launcher_end(seen, problems, now, is_judged) or _fatal_end(seen, problem, now)
     waits = end is None and has_ended(seen)  # for its judgement: till then nothing is said
     status = replace(
         stored,
@@ -70,13 +68,13 @@ def status_of(seen: Observed, troubles: Sequence[Trouble], now: datetime) -> MPI
 
 
 def time_to_reword(
-    seen: Observed, status: MPIJobStatus, troubles: Sequence[Trouble], now: datetime
+    seen: Observed, status: MPIJobStatus, problems: Sequence[Problem], now: datetime
 ) -> timedelta | None:
-    """In how long the same trouble may be told in the words that it has now."""
-    if not troubles:
+    """In how long the same problem may be told in the words that it has now."""
+    if not problems:
         return None
     stored = dataclasses.replace(seen, job=replace(seen.job, status=status))
-    later = status_of(stored, troubles, now + _REWORDED_AFTER)
+    later = status_of(stored, problems, now + _REWORDED_AFTER)
     return _REWORDED_AFTER if later != status else None
 
 
@@ -93,11 +91,11 @@ def _kept(seen: Observed) -> MPIJobStatus:
 
 
 def _launcher_end(
-    seen: Observed, troubles: Sequence[Trouble], now: datetime, is_judged: bool
+    seen: Observed, problems: Sequence[Problem], now: datetime, is_judged: bool
 ) -> End | None:
     """How the launcher ended, if it has; whether well is not said before it has been judged."""
     if has_succeeded(seen):
-        return _success(seen, troubles, success_time(seen) or now) if is_judged else None
+        return _success(seen, problems, success_time(seen) or now) if is_judged else None
     launcher = seen.launcher
     if launcher is not None and (failed := launcher.condition("Failed")):
         reason, message = failure(seen, failed)
@@ -106,9 +104,9 @@ def _launcher_end(
     return None
 
 
-def _success(seen: Observed, troubles: Sequence[Trouble], time: datetime) -> End:
+def _success(seen: Observed, problems: Sequence[Problem], time: datetime) -> End:
     """A launcher that ended well has done its work, unless it lost who should have done it."""
-    lost = problems.lost_worker(troubles)
+    lost = lost_worker(problems)
     if lost is not None and lost.is_fatal:
         return End(ConditionType.FAILED, lost.reason, shortened(lost.message), time)
     message = f"MPIJob {_name(seen.job)} successfully completed."
@@ -117,7 +115,7 @@ def _success(seen: Observed, troubles: Sequence[Trouble], time: datetime) -> End
     return End(ConditionType.SUCCEEDED, Reason.SUCCEEDED, message, time)
 
 
-def _fatal_end(seen: Observed, problem: Trouble | None, now: datetime) -> End | None:
+def _fatal_end(seen: Observed, problem: Problem | None, now: datetime) -> End | None:
     """That the job cannot go on."""
     if problem is None or not problem.is_fatal or has_ended(seen):
         return None
@@ -126,12 +124,12 @@ def _fatal_end(seen: Observed, problem: Trouble | None, now: datetime) -> End | 
     return End(ConditionType.FAILED, problem.reason, problem.message, now)
 
 
-def _is_over(seen: Observed, problem: Trouble) -> bool:
+def _is_over(seen: Observed, problem: Problem) -> bool:
     return problem.ends_launcher or not seen.launcher_is_under_way
 
 
 def _conditions(
-    seen: Observed, end: End | None, problem: Trouble | None, now: datetime
+    seen: Observed, end: End | None, problem: Problem | None, now: datetime
 ) -> Conditions:
     known = seen.job.status.conditions
     if conditions.condition(known, ConditionType.CREATED) is None:
@@ -147,7 +145,7 @@ def _conditions(
         return _ended(seen, known, end, now)
     if has_ended(seen):
         return known
-    if seen.is_suspended and not seen.complaints:
+    if seen.is_suspended and not seen.validation_errors:
         return _suspended(seen, known, problem, now)
     return _running(seen, known, problem, now)
 
@@ -155,7 +153,7 @@ def _conditions(
 def _is_resumed(seen: Observed) -> bool:
     """Whether a suspended job goes on. One that is not valid does not, whatever it says."""
     was_suspended = conditions.is_true(seen.job.status.conditions, ConditionType.SUSPENDED)
-    return was_suspended and not seen.is_suspended and not seen.complaints
+    return was_suspended and not seen.is_suspended and not seen.validation_errors
 
 
 def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Conditions:
@@ -174,19 +172,19 @@ def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Condit
 
 
 def _suspended(
-    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
+    seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
     known = with_condition(
         known, ConditionType.SUSPENDED, _TRUE, Reason.SUSPENDED, "MPIJob suspended", now=now
     )
     if problem is not None:
-        return _with_trouble(known, _FALSE, problem, now)
+        return _with_problem(known, _FALSE, problem, now)
     message = f"MPIJob {_name(seen.job)} is suspended."
     return with_condition(known, ConditionType.RUNNING, _FALSE, Reason.SUSPENDED, message, now=now)
 
 
 def _running(
-    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
+    seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
     """Whether the job runs, and why not. Once it runs, a launcher that runs is enough."""
     has_launcher = any(pod_state.is_running(pod) for pod in seen.launcher_pods)
@@ -195,8 +193,8 @@ def _running(
     if is_running or (was_running and (has_launcher or problem is None)):
         return _with_running(seen, known, problem, now)
     if problem is not None:
-        return _with_trouble(known, _FALSE, problem, now)
-    if _tells_of_trouble(known):
+        return _with_problem(known, _FALSE, problem, now)
+    if _has_problem(known):
         message = f"MPIJob {_name(seen.job)} is starting."
         return with_condition(
             known, ConditionType.RUNNING, _FALSE, Reason.STARTING, message, now=now
@@ -205,23 +203,23 @@ def _running(
 
 
 def _with_running(
-    seen: Observed, known: Conditions, problem: Trouble | None, now: datetime
+    seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
     """It runs; what is wrong all the same is in the message."""
     message = f"MPIJob {_name(seen.job)} is running."
     stored = conditions.condition(known, ConditionType.RUNNING)
     if problem is not None and stored and stored.is_true and stored.message != message:
-        told = Trouble(Reason.RUNNING, shortened(f"{message} {problem.message}"))
-        return _with_trouble(known, _TRUE, told, now)
+        told = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
+        return _with_problem(known, _TRUE, told, now)
     if problem is not None:
         message = shortened(f"{message} {problem.message}")
     return with_condition(known, ConditionType.RUNNING, _TRUE, Reason.RUNNING, message, now=now)
 
 
-def _with_trouble(
-    known: Conditions, status: ConditionStatus, problem: Trouble, now: datetime
+def _with_problem(
+    known: Conditions, status: ConditionStatus, problem: Problem, now: datetime
 ) -> Conditions:
-    """Something is wrong. The same trouble in other words may wait a while."""
+    """Something is wrong. The same problem in other words may wait a while."""
     stored = conditions.condition(known, ConditionType.RUNNING)
     updated = stored.last_update_time if stored else None
     is_told = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
@@ -232,7 +230,7 @@ def _with_trouble(
     )
 
 
-def _tells_of_trouble(known: Conditions) -> bool:
+def _has_problem(known: Conditions) -> bool:
     stored = conditions.condition(known, ConditionType.RUNNING)
     return stored is not None and stored.reason not in (
         Reason.RUNNING,
@@ -273,7 +271,7 @@ def _worker_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
 def _start_time(seen: Observed, end: End | None, now: datetime) -> datetime | None:
     """When the job started, or was resumed: not after its end, if nobody looked in between."""
     stored = seen.job.status.start_time
-    if seen.is_suspended or seen.complaints:
+    if seen.is_suspended or seen.validation_errors:
         return stored
     if stored is None or _is_resumed(seen):
         return min(now, end.time) if end else now

@@ -8,12 +8,12 @@ from mpi_operator.build import worker_pod
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import PODS
 
-from . import pod_state, problems
+from . import pod_state
 from .actions import Action, Create, delete
 from .cached_types import Pod
-from .news import warning
+from .events import warning
 from .observed import Observed
-from .problems import Trouble
+from .problems import Problem, ProblemReason
 from .replacement import Replacements
 
 _LOST_AFTER = timedelta(seconds=30)
@@ -35,8 +35,8 @@ def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator
         yield delete(PODS, pod)
     if _may_force(seen):
         for pod in lost(seen, now):
-            forced = warning(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
-            yield delete(PODS, pod, by_force=True, news=(forced,))
+            forced = warning(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
+            yield delete(PODS, pod, by_force=True, events=(forced,))
 
 
 def creations(
@@ -59,13 +59,13 @@ def lost(seen: Observed, now: datetime) -> list[Pod]:
     return [pod for pod in seen.workers.values() if pod_state.overdue(pod, now) > _LOST_AFTER]
 
 
-def lost_troubles(seen: Observed, now: datetime) -> Iterator[Trouble]:
+def lost_worker_problems(seen: Observed, now: datetime) -> Iterator[Problem]:
     """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
     for pod in lost(seen, now):
         if not _may_force(seen):
-            yield Trouble(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
+            yield Problem(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
         elif pod_state.overdue(pod, now) > _STAYS_AFTER:
-            yield Trouble(problems.Reason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
+            yield Problem(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
 
 
 def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
-class FairSlots:
+class WriteLimiter:
     """So many writes at a time. Of those who wait, one of each key goes, then the next of each."""
 
     def __init__(self, slots: int) -> None:

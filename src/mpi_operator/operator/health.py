@@ -18,7 +18,7 @@ class Caches(Protocol):
     def is_synced(self) -> bool: ...
 
     @property
-    def troubles(self) -> Sequence[str]: ...
+    def problems(self) -> Sequence[str]: ...
 
 
 class Candidate(Protocol):
@@ -56,13 +56,13 @@ class Health:
         if self.waiting_for:
             return [self.waiting_for]
         behind = [] if self._caches.is_synced else ["the caches are still being read"]
-        lasting = self._caches.troubles if behind or self._is_trouble_lasting() else []
+        lasting = self._caches.problems if behind or self._is_trouble_lasting() else []
         return [*behind, *lasting, *filter(None, [self.lock_trouble])]
 
     def _is_trouble_lasting(self) -> bool:
         """Whether there has been trouble each time somebody asked, for long enough."""
         now = self._clock()
-        if not self._caches.troubles:
+        if not self._caches.problems:
             self._troubled_since = None
         elif self._troubled_since is None:
             self._troubled_since = now

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.controller import Controller
-from mpi_operator.controller.metrics import Series
+from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.leader_election.elector import Elector
@@ -76,7 +76,7 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
     # Two, because one belongs to one event loop, and the lease has a loop of its own.
     ours, the_lease_s = _config(options), _config(options)
     registry = _registry()
-    metrics, series = Metrics(registry), Series(registry)
+    metrics, job_metrics = Metrics(registry), JobMetrics(registry)
     lock = Key(options.lock_namespace, LEASE)
     elector = Elector(
         partial(_client, the_lease_s),
@@ -85,7 +85,7 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
         timing=_TIMING,
         metrics=metrics,
     )
-    series.set_leader(lambda: elector.is_leader)
+    job_metrics.set_leader(lambda: elector.is_leader)
     calls = options.write_concurrency + _READS
     async with (
         _client(ours, metrics=metrics, concurrency=calls) as client,
@@ -99,7 +99,7 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
             concurrency=options.threadiness,
             write_slots=options.write_concurrency,
             metrics=metrics,
-            series=series,
+            job_metrics=job_metrics,
         )
         health = Health(controller, elector)
         parts = Parts(

@@ -140,7 +140,7 @@ def test_what_goes_when_its_time_has_come(annotations, goes, age, is_over):
 def test_the_job_is_looked_at_again_when_the_time_comes():
     job = finished_job(policy={"ttlSecondsAfterFinished": 100})
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=30))
-    assert plan.look_again == timedelta(seconds=70)
+    assert plan.requeue_after == timedelta(seconds=70)
 
 
 @pytest.mark.parametrize("annotations", [{}, DELETES_ITSELF], ids=["launcher", "job"])
@@ -148,7 +148,7 @@ def test_what_is_over_is_not_waited_for(annotations):
     # What was told to go may take a while (finalizers): to look again at once would be a loop.
     job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(hours=1))
-    assert plan.look_again is None
+    assert plan.requeue_after is None
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_what_is_over_is_not_waited_for(annotations):
 def test_what_is_kept_for_ever(job):
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(days=1000))
     assert plan.actions == ()
-    assert plan.look_again is None
+    assert plan.requeue_after is None
 
 
 def test_a_launcher_that_is_gone_is_not_waited_for():
     job = finished_job(policy={"ttlSecondsAfterFinished": 100})
-    assert make_plan(observed(job), PLAIN, NOW).look_again is None
+    assert make_plan(observed(job), PLAIN, NOW).requeue_after is None
 
 
 def test_a_job_goes_even_if_its_launcher_is_gone():

@@ -12,12 +12,12 @@ from mpi_operator.api.types import (
     ReplicaStatus,
     ReplicaStatuses,
 )
-from mpi_operator.controller.announcements import announcements, has_only_counts_changed
-from mpi_operator.controller.problems import Trouble
+from mpi_operator.controller.events import has_only_counts_changed, status_events
+from mpi_operator.controller.problems import Problem
 from tests.support.observations import NOW
 
-QUOTA = Trouble("QuotaExceeded", "exceeded quota")
-INVALID = Trouble("ValidationError", "spec.slotsPerWorker: must be at least 0, got -1")
+QUOTA = Problem("QuotaExceeded", "exceeded quota")
+INVALID = Problem("ValidationError", "spec.slotsPerWorker: must be at least 0, got -1")
 
 
 def condition(kind, status="True", reason=None, message="so it is"):
@@ -39,8 +39,8 @@ STOPPED = condition("Running", "False")
 
 def told(old, new, problem=None):
     return [
-        f"{news.severity.value} {news.reason}: {news.message}"
-        for news in announcements(old, new, [problem] if problem else [])
+        f"{event.severity.value} {event.reason}: {event.message}"
+        for event in status_events(old, new, [problem] if problem else [])
     ]
 
 
@@ -86,7 +86,7 @@ def told(old, new, problem=None):
             [CREATED, condition("Running", "False", "QuotaExceeded")],
             [CREATED, condition("Running", "False", "MPIJobStarting")],
             [],
-            id="trouble that has passed",
+            id="problem that has passed",
         ),
     ],
 )
@@ -116,21 +116,21 @@ def test_which_events_follow_which_change(old, new, events):
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             QUOTA,
             ["Warning QuotaExceeded: exceeded quota"],
-            id="it runs, and something troubles it",
+            id="it runs, and something problems it",
         ),
         pytest.param(
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             [CREATED, RUNNING],
             None,
             [],
-            id="nothing troubles it any more",
+            id="nothing problems it any more",
         ),
         pytest.param(
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             QUOTA,
             [],
-            id="the same still troubles it",
+            id="the same still problems it",
         ),
         pytest.param(
             [CREATED, RUNNING],

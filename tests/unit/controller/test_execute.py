@@ -9,10 +9,10 @@ from mpi_operator.build import launcher_job, worker_pod
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.controller.actions import Create, CreateKeys, Delete, Patch, Resume
+from mpi_operator.controller.events import normal
 from mpi_operator.controller.execute import Executor
-from mpi_operator.controller.job_state import Memories
-from mpi_operator.controller.news import normal
-from mpi_operator.controller.write_limiter import FairSlots
+from mpi_operator.controller.job_state import JobStates
+from mpi_operator.controller.write_limiter import WriteLimiter
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Key
 from tests.support.cluster import Cluster, caches
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.looptime
 
 JOB = a_job(100)
 KEYS = KeyPair(private="private", public="public")
-NEWS = (normal("Told", "when it is done"),)
+EVENTS = (normal("Told", "when it is done"),)
 
 
 class Bench:
@@ -33,14 +33,14 @@ class Bench:
     def __init__(self, slots=1000, settings: Settings = PLAIN):
         self.cluster = Cluster(lambda: NOW)
         self.client = ScriptedClient(self.cluster)
-        self.memories = Memories()
+        self.memories = JobStates()
         self.keys_made = 0
         self.executor = Executor(
             self.client.as_client,
             caches(self.cluster, settings),
             settings,
             self.memories,
-            FairSlots(slots),
+            WriteLimiter(slots),
             make_keys=self.make_keys,
             clock=lambda: NOW,
         )
@@ -68,7 +68,7 @@ def a_service(name="pi", labels=None, owner=None):
 
 
 def creation(**metadata):
-    return Create(SERVICES, a_service(**metadata), NEWS)
+    return Create(SERVICES, a_service(**metadata), EVENTS)
 
 
 OURS = {
@@ -162,9 +162,9 @@ async def test_a_refusal_is_told_in_the_words_of_the_server(error, reason, is_fa
     bench = Bench()
     bench.client.refuse("create Pod", error)
     outcome = await bench.do(pods(0))
-    [trouble] = outcome.troubles
-    assert (trouble.reason, trouble.is_fatal) == (reason, is_fatal)
-    assert trouble.message == f"Pod pi-worker-0 was not created: {error}"
+    [problem] = outcome.problems
+    assert (problem.reason, problem.is_fatal) == (reason, is_fatal)
+    assert problem.message == f"Pod pi-worker-0 was not created: {error}"
     assert outcome.error is None
 
 
@@ -173,7 +173,7 @@ async def test_a_refused_change_of_the_launcher_is_never_final():
     bench.client.refuse("patch Job", refused(422, "field is immutable"))
     action = Patch(JOBS, Key("lab", "pi-launcher"), "uid", {"spec": {"suspend": True}})
     outcome = await bench.do([action])
-    assert [(each.reason, each.is_fatal) for each in outcome.troubles] == [("Rejected", False)]
+    assert [(each.reason, each.is_fatal) for each in outcome.problems] == [("Rejected", False)]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ async def test_what_may_pass_by_itself_is_left_to_the_queue(error):
     bench.client.refuse("create Pod", error)
     outcome = await bench.do(pods(*range(50)), [creation()])
     assert outcome.error is error
-    assert outcome.troubles == []
+    assert outcome.problems == []
     assert len(bench.client.asked) == 8
 
 
@@ -201,25 +201,25 @@ async def test_what_may_pass_by_itself_is_left_to_the_queue(error):
 async def test_a_change_that_comes_too_late_makes_us_look_again(code):
     bench = Bench()
     bench.client.refuse("patch ConfigMap", refused(code))
-    action = Patch(CONFIG_MAPS, Key("lab", "pi-config"), "uid", {"data": {}}, NEWS)
+    action = Patch(CONFIG_MAPS, Key("lab", "pi-config"), "uid", {"data": {}}, EVENTS)
     outcome = await bench.do([action], [creation()])
     assert outcome.is_stale
-    assert (outcome.troubles, outcome.error, outcome.news) == ([], None, [])
+    assert (outcome.problems, outcome.error, outcome.events) == ([], None, [])
     assert bench.names(SERVICES) == []
 
 
 async def test_a_kind_or_a_namespace_that_is_missing_is_told():
     bench = Bench()
     bench.client.refuse("create Service", refused(404, 'namespaces "lab" not found'))
-    [trouble] = (await bench.do([creation()])).troubles
-    assert trouble.message == 'Service pi was not created: namespaces "lab" not found'
+    [problem] = (await bench.do([creation()])).problems
+    assert problem.message == 'Service pi was not created: namespaces "lab" not found'
 
 
 # --- creating ---------------------------------------------------------------------------------
 
 
 async def test_news_are_told_when_it_is_done():
-    assert (await Bench().do([creation()])).news == list(NEWS)
+    assert (await Bench().do([creation()])).events == list(EVENTS)
 
 
 async def test_what_is_there_and_ours_will_do():
@@ -227,7 +227,7 @@ async def test_what_is_there_and_ours_will_do():
     bench.cluster.create(SERVICES, a_service(labels=OURS, owner="uid-of-pi"))
     outcome = await bench.do([creation(labels=OURS)])
     assert outcome.is_stale
-    assert (outcome.troubles, outcome.news) == ([], [])
+    assert (outcome.problems, outcome.events) == ([], [])
     assert bench.client.asked == ["create Service pi", "get Service pi"]
 
 
@@ -237,9 +237,9 @@ async def test_what_is_there_and_a_strangers_is_not_touched(owner):
     bench.cluster.create(SERVICES, a_service(owner=owner))
     before = bench.cluster.all(SERVICES)
     outcome = await bench.do([creation(labels=OURS)], pods(0))
-    [trouble] = outcome.troubles
-    assert trouble.reason == "ErrResourceExists"
-    assert trouble.message == (
+    [problem] = outcome.problems
+    assert problem.reason == "ErrResourceExists"
+    assert problem.message == (
         'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob'
     )
     assert outcome.refused == {(SERVICES, Key("lab", "pi"))}
@@ -271,7 +271,7 @@ async def test_one_that_went_in_between_is_no_refusal():
     bench.client.refuse("create Pod", refused(409, "already exists", "AlreadyExists"))
     outcome = await bench.do(pods(0))
     assert outcome.is_stale
-    assert outcome.troubles == []
+    assert outcome.problems == []
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ async def test_keys_of_a_stranger_are_no_keys_of_ours():
     bench = Bench()
     bench.cluster.create(SECRETS, a_service("pi-ssh", owner="uid-of-another-pi"))
     outcome = await bench.do([CreateKeys(JOB)])
-    assert [trouble.reason for trouble in outcome.troubles] == ["ErrResourceExists"]
+    assert [problem.reason for problem in outcome.problems] == ["ErrResourceExists"]
     assert outcome.refused == {(SECRETS, Key("lab", "pi-ssh"))}
     assert bench.memories.of(JOB).keys_checked is None
 
@@ -307,7 +307,7 @@ async def test_keys_that_went_in_between_are_no_refusal():
     bench.client.refuse("create Secret", refused(409, "already exists", "AlreadyExists"))
     outcome = await bench.do([CreateKeys(JOB)], pods(0))
     assert outcome.is_stale
-    assert outcome.troubles == []
+    assert outcome.problems == []
     assert bench.memories.of(JOB).keys_checked is None
     assert bench.names(PODS) == []
 
@@ -368,9 +368,9 @@ async def test_a_refused_resumption_is_told_and_not_final():
     bench = Bench()
     key, uid = stored_launcher(bench)
     bench.client.refuse("replace Job", refused(422, "field is immutable"))
-    [trouble] = (await bench.do([Resume(key, uid, JOB)])).troubles
-    assert not trouble.is_fatal
-    assert trouble.message == "Job pi-launcher was not resumed: field is immutable"
+    [problem] = (await bench.do([Resume(key, uid, JOB)])).problems
+    assert not problem.is_fatal
+    assert problem.message == "Job pi-launcher was not resumed: field is immutable"
 
 
 # --- deleting ---------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.controller.given_up import given_up
 from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
+from mpi_operator.controller.launcher_log import given_up
 from mpi_operator.kube.resources import JOBS, PODS, Key
 from tests.support.cluster import timestamp
 from tests.support.observations import (
@@ -83,10 +83,10 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
     ],
 )
 def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
-    trouble = init_timeout(seen, NOW)
-    assert trouble is not None
-    assert (trouble.reason, trouble.is_fatal) == ("InitTimeout", True)
-    assert trouble.message.endswith(words)
+    problem = init_timeout(seen, NOW)
+    assert problem is not None
+    assert (problem.reason, problem.is_fatal) == ("InitTimeout", True)
+    assert problem.message.endswith(words)
 
 
 @pytest.mark.parametrize(
@@ -241,15 +241,15 @@ def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
 
 
 @pytest.mark.parametrize(
-    ("complaints", "words"),
+    ("validation_errors", "words"),
     [
         pytest.param("", "its sshd does not listen yet", id="we ask whether its sshd listens"),
         pytest.param("the job is invalid", "a readiness probe fails", id="nobody knows who asks"),
     ],
 )
-def test_what_keeps_a_worker_that_was_given_up_is_told_too(complaints, words):
+def test_what_keeps_a_worker_that_was_given_up_is_told_too(validation_errors, words):
     runs = [{"name": "mpi", "state": {"running": {}}}]
     worker = a_worker(JOB, 1, ready=False, containerStatuses=runs)
-    sentence = given_up(observed(JOB, [worker], complaints=complaints), REFUSED)
+    sentence = given_up(observed(JOB, [worker], validation_errors=validation_errors), REFUSED)
     assert sentence.startswith(f"{GAVE_UP}; NotReady: ")
     assert words in sentence

@@ -181,7 +181,7 @@ def at_peace(world):
     """The world once everything that should run does."""
     world.resume()
     for _ in range(6):
-        world.pass_time(3600)  # old trouble is forgiven
+        world.pass_time(3600)  # old problem is forgiven
         world.rest()
         world.all_workers_run()
         world.launcher_runs()

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.controller.announcements import announcements
+from mpi_operator.controller.events import status_events
+from mpi_operator.controller.launcher_log import lost_contacts
 from mpi_operator.controller.plan import make_plan
-from mpi_operator.controller.remote_words import lost_contacts
 from mpi_operator.controller.replacement import Count
 from mpi_operator.controller.status import status_of
 from tests.support.cluster import timestamp
@@ -81,11 +81,11 @@ def judged(seen, now=LATER):
     """What the status says last, and the events that tell of it."""
     plan = make_plan(seen, PLAIN, now)
     assert plan.actions == ()
-    status = status_of(seen, plan.troubles, now)
-    news = announcements(seen.job.status, status, plan.troubles)
+    status = status_of(seen, plan.problems, now)
+    events = status_events(seen.job.status, status, plan.problems)
     last = status.conditions[-1]
     return last, [
-        (each.severity.value, each.reason) for each in news if each.reason != "MPIJobCreated"
+        (each.severity.value, each.reason) for each in events if each.reason != "MPIJobCreated"
     ]
 
 
@@ -296,7 +296,7 @@ AFTER = NOW + timedelta(seconds=5)
 def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(job, count, worker):
     seen = ended((*FIRST, worker), hosts=(0,), counts={1: count}, job=job)
     soon = make_plan(seen, PLAIN, NOW + timedelta(seconds=2))
-    assert soon.look_again == timedelta(seconds=3)
+    assert soon.requeue_after == timedelta(seconds=3)
     last, events = judged(seen, AFTER)
     assert last.message == "MPIJob lab/pi successfully completed."
     assert events == [("Normal", "MPIJobSucceeded")]
@@ -358,7 +358,7 @@ def test_the_clock_of_a_node_does_not_count():
     seen = dataclasses.replace(
         ended((*FIRST, leaving()), counts={1: DELETED}, job=MPIRUN), launcher_done_since=NOW + begun
     )
-    assert make_plan(seen, PLAIN, AFTER).look_again == begun
+    assert make_plan(seen, PLAIN, AFTER).requeue_after == begun
 
 
 def test_a_worker_that_was_lost_before_the_launcher_began_does_not_matter():
@@ -370,8 +370,8 @@ def test_there_is_time_to_hear_of_a_worker_that_was_lost():
     seen = ended(words=LOST)
     just_now = NOW + timedelta(seconds=2.5)
     plan = make_plan(seen, PLAIN, just_now)
-    assert plan.look_again == timedelta(seconds=72.5)
-    assert status_of(seen, plan.troubles, just_now).completion_time is None
+    assert plan.requeue_after == timedelta(seconds=72.5)
+    assert status_of(seen, plan.problems, just_now).completion_time is None
     assert judged(ended(FIRST, LOST), just_now)[0].type == "Failed"
 
 
@@ -394,9 +394,9 @@ SOON, ENOUGH = NOW + timedelta(seconds=1), NOW + timedelta(seconds=1.5)
 def test_nodes_get_the_time_to_tell_of_workers(job, since, now, wait):
     seen = done(job=job, since=since)
     plan = make_plan(seen, PLAIN, now)
-    status = status_of(seen, plan.troubles, now)
+    status = status_of(seen, plan.problems, now)
     assert plan.actions == ()
-    assert plan.look_again == (timedelta(seconds=wait) if wait else None)
+    assert plan.requeue_after == (timedelta(seconds=wait) if wait else None)
     assert (status.completion_time is None) == bool(wait)
 
 
@@ -423,20 +423,20 @@ def test_who_was_lost_meanwhile_counts(pods, verdict):
 def test_nothing_is_said_of_a_job_that_waits_for_its_judgement():
     begun = a_job(policy={"suspend": True})
     seen = done(job=begun)
-    status = status_of(seen, make_plan(seen, PLAIN, SOON).troubles, SOON)
+    status = status_of(seen, make_plan(seen, PLAIN, SOON).problems, SOON)
     assert [each.type for each in status.conditions] == ["Created"]
     assert status.replica_statuses == begun.status.replica_statuses
 
 
 def test_a_job_that_has_become_invalid_is_judged_as_well():
-    invalid = dataclasses.replace(ended(words=LOST), complaints="spec.x: is not known")
-    assert make_plan(invalid, PLAIN, NOW).look_again == timedelta(seconds=75)
-    lost = dataclasses.replace(ended(FIRST, LOST), complaints="spec.x: is not known")
+    invalid = dataclasses.replace(ended(words=LOST), validation_errors="spec.x: is not known")
+    assert make_plan(invalid, PLAIN, NOW).requeue_after == timedelta(seconds=75)
+    lost = dataclasses.replace(ended(FIRST, LOST), validation_errors="spec.x: is not known")
     assert judged(lost)[0].type == "Failed"
 
 
 def test_what_a_job_says_is_not_waited_for():
-    assert make_plan(ended(), PLAIN, NOW).look_again is None
+    assert make_plan(ended(), PLAIN, NOW).requeue_after is None
 
 
 @pytest.mark.parametrize(

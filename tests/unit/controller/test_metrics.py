@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.controller.metrics import Series
+from mpi_operator.controller.metrics import JobMetrics
 
 
 @pytest.fixture
@@ -12,36 +12,36 @@ def registry():
 
 
 def test_jobs_are_counted_under_the_names_of_the_go_operator(registry):
-    series = Series(registry)
-    series.job_created()
-    series.job_succeeded()
-    series.job_failed()
-    series.job_restarted_worker()
+    metrics = JobMetrics(registry)
+    metrics.job_created()
+    metrics.job_succeeded()
+    metrics.job_failed()
+    metrics.job_restarted_worker()
     for name in ("jobs_created", "jobs_successful", "jobs_failed", "workers_restarted"):
         assert registry.get_sample_value(f"mpi_operator_{name}_total") == 1
 
 
 def test_a_job_has_a_series_for_as_long_as_it_is_there(registry):
-    series = Series(registry)
+    metrics = JobMetrics(registry)
     labels = {"launcher": "pi-launcher", "namespace": "default"}
-    series.job_info("default", "pi-launcher")
+    metrics.job_info("default", "pi-launcher")
     assert registry.get_sample_value("mpi_operator_job_info", labels) == 1
-    series.forget_job("default", "pi-launcher")
+    metrics.forget_job("default", "pi-launcher")
     assert registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
 def test_a_job_that_nobody_told_of_can_be_forgotten():
-    Series().forget_job("default", "pi-launcher")
+    JobMetrics().forget_job("default", "pi-launcher")
 
 
 def test_who_leads_is_asked_each_time(registry):
     answers = iter([False, True])
-    Series(registry).set_leader(lambda: next(answers))
+    JobMetrics(registry).set_leader(lambda: next(answers))
     seen = [registry.get_sample_value("mpi_operator_is_leader") for _ in range(2)]
     assert seen == [0, 1]
 
 
 def test_reconciles_are_timed_by_outcome(registry):
-    Series(registry).reconcile("done", 0.02)
+    JobMetrics(registry).reconcile("done", 0.02)
     name = "mpi_operator_reconcile_duration_seconds"
     assert registry.get_sample_value(f"{name}_count", {"outcome": "done"}) == 1

@@ -72,7 +72,7 @@ def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
     world = World()
     world.cluster.replace(MPI_JOBS, world.manifest | {"spec": spec})
     seen = seen_in(world)
-    assert seen.complaints
+    assert seen.validation_errors
     assert make_plan(seen, PLAIN, NOW).actions == ()
     assert status_of(seen, [], NOW).conditions
 
@@ -207,4 +207,4 @@ def test_lost_workers_are_told_about_in_their_order():
     one, other = (
         make_plan(observed(job, each, hosts=()), PLAIN, NOW) for each in (pods, pods[::-1])
     )
-    assert one.troubles == other.troubles
+    assert one.problems == other.problems

@@ -35,7 +35,7 @@ def plan_for(seen, settings=PLAIN, now=NOW):
 
 
 def reasons(plan):
-    return [trouble.reason for trouble in plan.troubles]
+    return [problem.reason for problem in plan.problems]
 
 
 # --- the first look ---------------------------------------------------------------------------
@@ -111,9 +111,9 @@ def test_a_worker_that_is_ending_is_not_ready():
 def test_a_template_with_a_restart_policy_is_told_about():
     job = a_job(launcher={"template": template(restartPolicy="Always")})
     [creation] = [each for each in plan_for(Observed(job)).actions if is_job(each)]
-    [news] = creation.news
-    assert news.reason == "SetPodTemplateRestartPolicy"
-    assert news.message == (
+    [events] = creation.events
+    assert events.reason == "SetPodTemplateRestartPolicy"
+    assert events.message == (
         "Restart policy in pod template overridden by restart policy in replica spec"
     )
 
@@ -264,7 +264,9 @@ def test_nothing_is_touched_before_the_end_is_on_record(end):
 
 def test_an_invalid_job_is_left_as_it_is():
     job = a_job()
-    plan = plan_for(observed(job, complaints="spec.slotsPerWorker: must be at least 0, got -1"))
+    plan = plan_for(
+        observed(job, validation_errors="spec.slotsPerWorker: must be at least 0, got -1")
+    )
     assert plan.actions == ()
     assert reasons(plan) == ["ValidationError"]
 
@@ -285,7 +287,7 @@ def test_a_name_that_a_stranger_has_keeps_the_job_from_starting(kind, name, lack
     assert names_created(plan) == []
     assert names_deleted(plan) == []
     assert reasons(plan) == ["ErrResourceExists"]
-    assert plan.troubles[0].message == (
+    assert plan.problems[0].message == (
         f'Resource "{name}" of Kind "{kind}" already exists and is not managed by MPIJob'
     )
 
@@ -293,7 +295,7 @@ def test_a_name_that_a_stranger_has_keeps_the_job_from_starting(kind, name, lack
 def test_a_name_that_is_taken_is_looked_at_again():
     # The stranger may carry no label that leads from it to this job.
     seen = observed(a_job(), service=None, taken=(Taken("Service", "pi"),))
-    assert plan_for(seen).look_again is not None
+    assert plan_for(seen).requeue_after is not None
 
 
 # --- the Service ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.controller import pod_state
-from mpi_operator.controller.pod_diagnostics import pod_troubles, time_to_tell
+from mpi_operator.controller.pod_diagnostics import pod_problems, time_to_tell
 from tests.support.cluster import timestamp
 from tests.support.mpijobs import template
 from tests.support.observations import (
@@ -51,7 +51,7 @@ def unready(seconds=60, **reason):
 
 
 @pytest.mark.parametrize(
-    ("status", "complaint"),
+    ("status", "diagnosis"),
     [
         pytest.param(
             {"conditions": unschedulable("no nodes")}, ("Unschedulable", "no nodes"), id="no node"
@@ -102,12 +102,12 @@ def unready(seconds=60, **reason):
         ),
     ],
 )
-def test_what_a_pod_complains_about(status, complaint):
-    assert pod_state.complaint(on_a_node(a_worker(JOB, 0, "Pending", **status))) == complaint
+def test_what_a_pod_complains_about(status, diagnosis):
+    assert pod_state.diagnosis(on_a_node(a_worker(JOB, 0, "Pending", **status))) == diagnosis
 
 
 @pytest.mark.parametrize(
-    ("reason", "complaint"),
+    ("reason", "diagnosis"),
     [
         pytest.param(
             {}, ("NodeUnreachable", "its node n1 has stopped reporting"), id="its node is silent"
@@ -123,8 +123,8 @@ def test_what_a_pod_complains_about(status, complaint):
         ),
     ],
 )
-def test_what_a_pod_complains_about_that_ran(reason, complaint):
-    assert pod_state.complaint(on_a_node(unready(**reason))) == complaint
+def test_what_a_pod_complains_about_that_ran(reason, diagnosis):
+    assert pod_state.diagnosis(on_a_node(unready(**reason))) == diagnosis
 
 
 NO_SSHD = (
@@ -157,14 +157,14 @@ def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
     [first] = started(60)
     statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
     pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
-    [told] = pod_troubles(observed(job, [pod]), NOW)
+    [told] = pod_problems(observed(job, [pod]), NOW)
     assert (told.reason, told.message) == ("NotReady", message)
 
 
 def test_a_container_that_ended_is_no_matter_of_readiness():
     ended = [*started(60), *terminated(0, name="beside")]
     pod = a_worker(JOB, 0, ready="False", containerStatuses=ended)
-    assert pod_state.complaint(pod) is None
+    assert pod_state.diagnosis(pod) is None
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_container_that_ended_is_no_matter_of_readiness():
 )
 def test_a_start_may_take_its_time(pod, wait):
     seen = observed(JOB, [pod()])
-    assert bool(list(pod_troubles(seen, NOW))) == (wait is None)
+    assert bool(list(pod_problems(seen, NOW))) == (wait is None)
     assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
 
 
@@ -188,15 +188,15 @@ def test_a_start_may_take_its_time(pod, wait):
 def test_a_complaint_has_to_last(age, told, wait):
     pod = a_worker(JOB, 0, "Pending", age=timedelta(seconds=age), conditions=unschedulable())
     seen = observed(JOB, [pod])
-    assert len(list(pod_troubles(seen, NOW))) == told
+    assert len(list(pod_problems(seen, NOW))) == told
     assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
 
 
 def test_one_pod_stands_for_all_of_its_role():
     people = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
-    [trouble] = pod_troubles(observed(JOB, [*people, a_worker(JOB, 1)]), NOW)
-    assert trouble.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
-    assert not trouble.is_fatal
+    [problem] = pod_problems(observed(JOB, [*people, a_worker(JOB, 1)]), NOW)
+    assert problem.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
+    assert not problem.is_fatal
 
 
 def test_roles_and_reasons_are_told_one_by_one():
@@ -208,7 +208,7 @@ def test_roles_and_reasons_are_told_one_by_one():
         ],
         launcher_pods=(a_launcher_pod(JOB, "Pending", conditions=unschedulable()),),
     )
-    assert [trouble.message for trouble in pod_troubles(seen, NOW)] == [
+    assert [problem.message for problem in pod_problems(seen, NOW)] == [
         "pi-launcher-0: 0/3 nodes are available",
         "pi-worker-0: 0/3 nodes are available",
         "pi-worker-1: container mpi: no",
@@ -217,13 +217,13 @@ def test_roles_and_reasons_are_told_one_by_one():
 
 def test_who_is_ending_has_nothing_to_complain_about():
     pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
-    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+    assert list(pod_problems(observed(JOB, [pod]), NOW)) == []
 
 
 def test_who_should_end_on_a_node_that_is_silent_is_told_of():
     silent = [{"type": "Ready", "status": "False"}]
     pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=silent)
-    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    [told] = pod_problems(observed(JOB, [pod]), NOW)
     assert told.reason == "NodeUnreachable"
 
 
@@ -242,19 +242,19 @@ def test_who_has_to_end_is_told_of_with_its_node(words, why):
     young = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
     pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**DRIVEN_OUT, **words}])
     pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
-    [told] = pod_troubles(observed(JOB, [pod]), NOW)
+    [told] = pod_problems(observed(JOB, [pod]), NOW)
     assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: it is evicted from n1: {why}")
 
 
 def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
     pod = a_worker(JOB, 0, conditions=[{**DRIVEN_OUT, "status": "False"}])
-    assert list(pod_troubles(observed(JOB, [pod]), NOW)) == []
+    assert list(pod_problems(observed(JOB, [pod]), NOW)) == []
 
 
 def test_of_a_launcher_on_a_silent_node_it_is_said_that_there_is_no_other():
     silent = [{"type": "Ready", "status": "False"}]
     launcher = on_a_node(a_launcher_pod(JOB, "Running", conditions=silent))
-    [found] = pod_troubles(observed(JOB, launcher_pods=(launcher,)), NOW)
+    [found] = pod_problems(observed(JOB, launcher_pods=(launcher,)), NOW)
     assert found.message == (
         "pi-launcher-0: its node n1 has stopped reporting. It may still run, so no other launcher "
         "is started until the node is back or the pod is deleted"
@@ -275,10 +275,10 @@ def podless(started=60, *, lost=None, suspend=False, **status):
 
 
 def test_a_launcher_that_gets_no_pod_is_told():
-    [trouble] = pod_troubles(podless(), NOW)
-    assert trouble.reason == "LauncherPodMissing"
-    assert not trouble.is_fatal
-    assert trouble.message == (
+    [problem] = pod_problems(podless(), NOW)
+    assert problem.reason == "LauncherPodMissing"
+    assert not problem.is_fatal
+    assert problem.message == (
         "Kubernetes has not made a pod of Job pi-launcher yet: see kubectl describe job "
         "pi-launcher -n lab"
     )
@@ -296,7 +296,7 @@ def test_a_launcher_that_gets_no_pod_is_told():
 )
 def test_it_has_to_last_too(started, lost, wait):
     seen = podless(started, lost=lost)
-    assert len(list(pod_troubles(seen, NOW))) == (0 if wait else 1)
+    assert len(list(pod_problems(seen, NOW))) == (0 if wait else 1)
     assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
 
 
@@ -319,7 +319,7 @@ def test_it_has_to_last_too(started, lost, wait):
     ],
 )
 def test_a_launcher_that_needs_no_pod_misses_none(seen):
-    assert list(pod_troubles(seen, NOW)) == []
+    assert list(pod_problems(seen, NOW)) == []
     assert time_to_tell(seen, NOW) is None
 
 

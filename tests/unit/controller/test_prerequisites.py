@@ -104,7 +104,7 @@ def test_pods_that_are_not_started_may_lack_their_keys(age, checked, looks):
 )
 def test_the_keys_are_looked_after_without_further_events(age, checked, wait):
     plan = make_plan(starting(age, checked), PLAIN, NOW)
-    assert plan.look_again == timedelta(seconds=wait)
+    assert plan.requeue_after == timedelta(seconds=wait)
 
 
 def starting(age, checked):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpi_operator.controller.problems import (
-    Trouble,
+    Problem,
     condensed,
     is_admission,
     most_important,
@@ -40,13 +40,13 @@ def error(code, message, reason=""):
     ],
 )
 def test_what_it_means_that_a_pod_was_refused(said, reason, is_fatal):
-    trouble = refusal(said, "Pod pi-worker-0 was not created", is_template=True)
-    assert trouble == Trouble(reason, f"Pod pi-worker-0 was not created: {said}", is_fatal)
+    problem = refusal(said, "Pod pi-worker-0 was not created", is_template=True)
+    assert problem == Problem(reason, f"Pod pi-worker-0 was not created: {said}", is_fatal)
 
 
 def test_what_is_no_template_of_the_user_is_never_fatal():
-    trouble = refusal(error(422, "immutable"), "Job pi-launcher was not changed")
-    assert (trouble.reason, trouble.is_fatal) == ("Rejected", False)
+    problem = refusal(error(422, "immutable"), "Job pi-launcher was not changed")
+    assert (problem.reason, problem.is_fatal) == ("Rejected", False)
 
 
 @pytest.mark.parametrize(
@@ -73,32 +73,32 @@ def test_whether_admission_was_in_the_way(said, is_asked):
     assert is_admission(said) == is_asked
 
 
-# --- many troubles ----------------------------------------------------------------------------
+# --- many problems ----------------------------------------------------------------------------
 
 
 def about(number, reason="QuotaExceeded", *, is_fatal=False):
-    return Trouble(reason, f"Pod pi-worker-{number} was not created: no", is_fatal)
+    return Problem(reason, f"Pod pi-worker-{number} was not created: no", is_fatal)
 
 
 @pytest.mark.parametrize("numbers", [(), (1,), (1, 2)], ids=["none", "one", "two"])
 def test_a_few_troubles_are_told_one_by_one(numbers):
-    troubles = [about(number) for number in numbers]
-    assert condensed(troubles) == troubles
+    problems = [about(number) for number in numbers]
+    assert condensed(problems) == problems
 
 
 def test_of_many_that_are_alike_the_first_stands_for_all():
-    [trouble] = condensed([about(number) for number in (10, 2, 9, 100)])
-    assert trouble.message == "Pod pi-worker-2 was not created: no (and 3 more)"
-    assert trouble.reason == "QuotaExceeded"
+    [problem] = condensed([about(number) for number in (10, 2, 9, 100)])
+    assert problem.message == "Pod pi-worker-2 was not created: no (and 3 more)"
+    assert problem.reason == "QuotaExceeded"
 
 
 def test_those_that_are_not_alike_are_not_put_together():
-    troubles = [
+    problems = [
         *(about(number) for number in range(3)),
         *(about(number, "Forbidden") for number in range(3)),
         *(about(number, is_fatal=True) for number in range(3)),
     ]
-    found = condensed(troubles)
+    found = condensed(problems)
     assert {(each.reason, each.is_fatal) for each in found} == {
         ("QuotaExceeded", False),
         ("Forbidden", False),
@@ -108,8 +108,8 @@ def test_those_that_are_not_alike_are_not_put_together():
 
 
 @given(st.permutations([about(n, r) for n in (1, 2, 10, 11) for r in ("QuotaExceeded", "Other")]))
-def test_what_was_refused_first_makes_no_difference(troubles):
-    assert condensed(troubles) == condensed(sorted(troubles, key=str))
+def test_what_was_refused_first_makes_no_difference(problems):
+    assert condensed(problems) == condensed(sorted(problems, key=str))
 
 
 def test_the_number_of_a_worker_counts_as_a_number():
@@ -121,8 +121,8 @@ def test_the_number_of_a_worker_counts_as_a_number():
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000, "٣" * 5000], ids=["9…", "0…", "٣…"])
 def test_numbers_that_nobody_can_read_are_quoted_all_the_same(digits):
-    trouble = Trouble("InvalidPodTemplate", f'env[0].name: Invalid value: "{digits}"')
-    assert condensed([trouble]) == [trouble]
+    problem = Problem("InvalidPodTemplate", f'env[0].name: Invalid value: "{digits}"')
+    assert condensed([problem]) == [problem]
 
 
 # --- one that stands for all ------------------------------------------------------------------
@@ -133,18 +133,18 @@ def test_no_trouble():
 
 
 def test_the_worst_stands_for_all_and_the_others_are_told_beside_it():
-    small, bad = Trouble("Small", "a bit"), Trouble("Bad", "much", is_fatal=True)
-    assert most_important([small, bad]) == Trouble("Bad", "much; a bit", is_fatal=True)
+    small, bad = Problem("Small", "a bit"), Problem("Bad", "much", is_fatal=True)
+    assert most_important([small, bad]) == Problem("Bad", "much; a bit", is_fatal=True)
 
 
 def test_the_first_of_equals_stands_for_all():
-    assert most_important([Trouble("A", "a"), Trouble("B", "b"), Trouble("C", "a")]) == Trouble(
+    assert most_important([Problem("A", "a"), Problem("B", "b"), Problem("C", "a")]) == Problem(
         "A", "a; b"
     )
 
 
 def test_what_is_too_long_for_a_condition_is_cut():
-    found = most_important([Trouble("A", "a" * 800), Trouble("B", "b" * 800)])
+    found = most_important([Problem("A", "a" * 800), Problem("B", "b" * 800)])
     assert found is not None
     assert len(found.message) == 1024
     assert found.message.endswith("...")

@@ -14,10 +14,10 @@ from mpi_operator.api.types import (
     ReplicaStatuses,
 )
 from mpi_operator.controller.cached_types import MPI_JOBS
-from mpi_operator.controller.job_state import Memories
-from mpi_operator.controller.metrics import Series
-from mpi_operator.controller.news import normal
-from mpi_operator.controller.problems import Trouble
+from mpi_operator.controller.events import normal
+from mpi_operator.controller.job_state import JobStates
+from mpi_operator.controller.metrics import JobMetrics
+from mpi_operator.controller.problems import Problem
 from mpi_operator.controller.publish import Publisher
 from mpi_operator.kube import errors
 from tests.support.cluster import caches
@@ -48,13 +48,13 @@ class Desk:
         self.client = ScriptedClient(self.world.cluster)
         self.diary = Diary()
         self.registry = CollectorRegistry()
-        self.memories = Memories()
+        self.memories = JobStates()
         self.publisher = Publisher(
             self.client.as_client,
             caches(self.world.cluster, PLAIN),
             self.memories,
             self.diary.as_recorder,
-            Series(self.registry),
+            JobMetrics(self.registry),
             clock=lambda: self.world.now,
         )
 
@@ -62,8 +62,8 @@ class Desk:
     def job(self):
         return self.world.job
 
-    async def publish(self, status, troubles=()):
-        return await self.publisher.publish(self.job, status, troubles)
+    async def publish(self, status, problems=()):
+        return await self.publisher.publish(self.job, status, problems)
 
     def counted(self, what):
         return self.registry.get_sample_value(f"mpi_operator_jobs_{what}_total")
@@ -185,7 +185,7 @@ async def test_the_end_is_counted_once():
 
 async def test_trouble_is_told_as_a_warning():
     desk = Desk()
-    quota = Trouble("QuotaExceeded", "exceeded quota")
+    quota = Problem("QuotaExceeded", "exceeded quota")
     waits = replace(condition("Running", "False"), reason=quota.reason)
     await desk.publish(MPIJobStatus(conditions=(*CREATED.conditions, waits)), [quota])
     assert desk.diary.events == ["MPIJobCreated", "QuotaExceeded"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mpi_operator.controller.reconcile_limiter import Attention
+from mpi_operator.controller.reconcile_limiter import ReconcileLimiter
 
 pytestmark = pytest.mark.looptime
 
@@ -13,7 +13,7 @@ class Office:
     """Jobs that come and hold a place until they are told to end."""
 
     def __init__(self, places):
-        self.attention = Attention(places)
+        self.attention = ReconcileLimiter(places)
         self.present = []
         self.ends = {}
 

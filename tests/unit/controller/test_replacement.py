@@ -117,9 +117,9 @@ def test_hosts_beyond_the_size_of_the_job_did_not_vanish():
 def test_the_news_say_how_a_worker_ended(status, how):
     job = a_job(policy={"backoffLimit": 3})
     pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **status)]
-    [news] = replacements(observed(job, pods), NOW).news
-    assert news.reason == "WorkerReplaced"
-    assert news.message == f"pi-worker-1 is replaced (1 of 3 times): {how}"
+    [events] = replacements(observed(job, pods), NOW).events
+    assert events.reason == "WorkerReplaced"
+    assert events.message == f"pi-worker-1 is replaced (1 of 3 times): {how}"
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_the_news_say_how_a_worker_ended(status, how):
 def test_the_news_say_who_deletes_a_worker_and_that_it_has_to_go_first(conditions, how):
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
-    [news] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).news
-    assert news.message == f"pi-worker-1 is replaced once it is gone (1 of 6 times): {how}"
+    [events] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).events
+    assert events.message == f"pi-worker-1 is replaced once it is gone (1 of 6 times): {how}"
 
 
 def test_the_news_go_with_the_write_that_counts():
     job = a_job()
     plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
     [counting] = [each for each in plan.actions if getattr(each, "resource", None) == CONFIG_MAPS]
-    assert [news.message for news in counting.news] == [
+    assert [events.message for events in counting.events] == [
         "pi-worker-1 is replaced (1 of 6 times): the pod is gone"
     ]
 
@@ -169,7 +169,7 @@ def test_the_job_is_looked_at_again_when_a_replacement_is_due():
     job = a_job(1)
     counts = {0: Count(3, "uid", NOW)}
     plan = plan_for(job, [], NOW + seconds(5), counts=counts, hosts=())
-    assert plan.look_again == seconds(15)
+    assert plan.requeue_after == seconds(15)
 
 
 # --- the limit --------------------------------------------------------------------------------
@@ -214,14 +214,14 @@ def test_a_vanished_worker_is_not_made_again_when_all_tries_are_used():
     counts = {0: Count(1, "", RECENTLY)}
     plan = plan_for(job, [], hosts=(0,), counts=counts)
     assert names_created(plan) == []
-    assert [trouble.is_fatal for trouble in plan.troubles] == [True]
+    assert [problem.is_fatal for problem in plan.problems] == [True]
 
 
 def test_one_that_was_given_up_stays_so_when_its_host_has_left_the_list():
     job = a_job(1, policy={"backoffLimit": 1})
     plan = plan_for(job, [], hosts=(), counts={0: Count(2, "", RECENTLY)})
     assert plan.actions == ()
-    assert len(plan.troubles) == 1
+    assert len(plan.problems) == 1
 
 
 @pytest.mark.parametrize(
@@ -244,9 +244,9 @@ def test_one_that_was_given_up_stays_so_when_its_host_has_left_the_list():
 def test_what_is_told_about_one_that_is_given_up(status, reason, how):
     job = a_job(1, policy={"backoffLimit": 0})
     pod = a_worker(job, 0, "Failed", **status)
-    [trouble] = replacements(observed(job, [pod]), NOW).given_up.values()
-    assert (trouble.reason, trouble.is_fatal) == (reason, True)
-    assert trouble.message == f"pi-worker-0 is not replaced any more, after 0 times: {how}"
+    [problem] = replacements(observed(job, [pod]), NOW).given_up.values()
+    assert (problem.reason, problem.is_fatal) == (reason, True)
+    assert problem.message == f"pi-worker-0 is not replaced any more, after 0 times: {how}"
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["failed", "vanished"])
@@ -317,7 +317,7 @@ BY_FORCE = {"mpi-operator.kubeflow.org/force-delete-lost-workers": "true"}
 def test_a_worker_that_does_not_go_is_told_about(overdue, is_lost):
     job = a_job(1)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(overdue))], hosts=())
-    assert [trouble.reason for trouble in plan.troubles] == ["WorkerLost"] * is_lost
+    assert [problem.reason for problem in plan.problems] == ["WorkerLost"] * is_lost
     assert plan.actions == ()
 
 
@@ -335,34 +335,34 @@ def test_a_lost_worker_is_deleted_by_force(annotations, is_forced):
 def test_the_sentence_names_the_node_and_what_to_do():
     job = a_job(1)
     pod = a_worker(job, 0, deleted=seconds(60))
-    [trouble] = plan_for(job, [pod], hosts=()).troubles
-    assert trouble.message.startswith("pi-worker-0 should be gone since 2026-03-01T11:59:00Z")
-    assert "delete the pod by force, or set the annotation" in trouble.message
-    assert "force-delete-lost-workers" in trouble.message
-    assert not trouble.is_fatal
+    [problem] = plan_for(job, [pod], hosts=()).problems
+    assert problem.message.startswith("pi-worker-0 should be gone since 2026-03-01T11:59:00Z")
+    assert "delete the pod by force, or set the annotation" in problem.message
+    assert "force-delete-lost-workers" in problem.message
+    assert not problem.is_fatal
 
 
 def test_nobody_is_told_to_do_what_is_done():
     job = a_job(1, annotations=BY_FORCE)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=())
     [deletion] = plan.deletions
-    [told] = deletion.news
+    [told] = deletion.events
     assert told.reason == "WorkerLost"
     assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in told.message
     assert "set the annotation" not in told.message
-    assert plan.troubles == ()
+    assert plan.problems == ()
 
 
 def test_of_one_that_stays_although_it_was_deleted_by_force_it_is_told():
     job = a_job(1, annotations=BY_FORCE)
-    [found] = plan_for(job, [a_worker(job, 0, deleted=seconds(61))], hosts=()).troubles
+    [found] = plan_for(job, [a_worker(job, 0, deleted=seconds(61))], hosts=()).problems
     assert found.message.endswith("look at its finalizers")
 
 
 def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():
     job = a_job(1)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(10))], hosts=())
-    assert plan.look_again == seconds(20)
+    assert plan.requeue_after == seconds(20)
 
 
 # --- how much is remembered -------------------------------------------------------------------

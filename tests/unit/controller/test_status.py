@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType, MPIJobStatus
 from mpi_operator.controller.observed import Observed
-from mpi_operator.controller.problems import Trouble
+from mpi_operator.controller.problems import Problem
 from mpi_operator.controller.status import status_of, time_to_reword
 from tests.support.observations import (
     A_WHILE,
@@ -26,13 +26,13 @@ from tests.support.observations import (
 
 EARLIER = NOW - timedelta(minutes=10)
 LATER = NOW + timedelta(minutes=10)
-QUOTA = Trouble("QuotaExceeded", "Pod pi-worker-0 was not created: exceeded quota")
-FATAL = Trouble("InvalidPodTemplate", "Pod pi-worker-0 was not created: Invalid", is_fatal=True)
+QUOTA = Problem("QuotaExceeded", "Pod pi-worker-0 was not created: exceeded quota")
+FATAL = Problem("InvalidPodTemplate", "Pod pi-worker-0 was not created: Invalid", is_fatal=True)
 SUSPEND = {"policy": {"suspend": True}}
 
 
 def told(seen):
-    """The status of a job without trouble."""
+    """The status of a job without problem."""
     return status_of(seen, [], NOW)
 
 
@@ -87,7 +87,7 @@ def ended(job, status, **more):
 
 
 @pytest.mark.parametrize(
-    ("seen", "troubles", "expected"),
+    ("seen", "problems", "expected"),
     [
         pytest.param(Observed(a_job()), [], ["Created=True MPIJobCreated"], id="the first look"),
         pytest.param(
@@ -104,7 +104,7 @@ def ended(job, status, **more):
             running(job_with(CREATED)),
             [],
             ["Created=True MPIJobCreated", "Running=True MPIJobRunning"],
-            id="everybody runs",
+            id="pods runs",
         ),
         pytest.param(
             running(job_with(CREATED), "Running", "Pending"),
@@ -195,15 +195,15 @@ def ended(job, status, **more):
             id="succeeded before anybody saw it run",
         ),
         pytest.param(
-            Observed(a_job(), complaints="spec: is wrong"),
-            [Trouble("ValidationError", "spec: is wrong")],
+            Observed(a_job(), validation_errors="spec: is wrong"),
+            [Problem("ValidationError", "spec: is wrong")],
             ["Running=False ValidationError", "Created=True MPIJobCreated"],
             id="invalid",
         ),
     ],
 )
-def test_the_conditions_of_a_job(seen, troubles, expected):
-    assert conditions(status_of(seen, troubles, NOW)) == expected
+def test_the_conditions_of_a_job(seen, problems, expected):
+    assert conditions(status_of(seen, problems, NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -279,8 +279,8 @@ def test_a_job_that_was_resumed_and_ended_unseen_is_not_suspended():
 def test_a_job_that_is_suspended_and_becomes_invalid_is_not_resumed():
     stored = condition("Running", "False", "MPIJobSuspended")
     job = job_with(CREATED, SUSPENDED, stored, **SUSPEND)
-    invalid = Trouble("ValidationError", "spec: is wrong")
-    status = status_of(Observed(job, complaints="spec: is wrong"), [invalid], NOW)
+    invalid = Problem("ValidationError", "spec: is wrong")
+    status = status_of(Observed(job, validation_errors="spec: is wrong"), [invalid], NOW)
     assert conditions(status) == [
         "Created=True MPIJobCreated",
         "Running=False ValidationError",
@@ -303,7 +303,7 @@ def test_an_end_without_its_time_gets_it():
     assert status_of(observed(job), [], NOW).completion_time == EARLIER
 
 
-# --- trouble ----------------------------------------------------------------------------------
+# --- problem ----------------------------------------------------------------------------------
 
 
 def test_trouble_is_told_where_the_job_does_not_run():
@@ -362,19 +362,19 @@ def test_the_same_trouble_in_other_words_is_no_news_for_a_while(age, is_reworded
 
 
 @pytest.mark.parametrize(
-    ("message", "troubles", "is_due"),
+    ("message", "problems", "is_due"),
     [
         pytest.param("before", [QUOTA], True, id="other words"),
         pytest.param(QUOTA.message, [QUOTA], False, id="the same words"),
-        pytest.param("before", [], False, id="no trouble any more"),
+        pytest.param("before", [], False, id="no problem any more"),
     ],
 )
-def test_what_is_not_told_yet_is_told_when_it_is_time(message, troubles, is_due):
+def test_what_is_not_told_yet_is_told_when_it_is_time(message, problems, is_due):
     just_now = NOW - timedelta(seconds=1)
     known = condition("Running", "False", "QuotaExceeded", just_now, message)
     seen = observed(job_with(CREATED, known))
-    status = status_of(seen, troubles, NOW)
-    wait = time_to_reword(seen, status, troubles, NOW)
+    status = status_of(seen, problems, NOW)
+    wait = time_to_reword(seen, status, problems, NOW)
     assert wait == (timedelta(seconds=30) if is_due else None)
 
 
@@ -498,7 +498,9 @@ def test_how_many_pods_there_are(seen, launcher, worker):
     [
         pytest.param(Observed(a_job()), NOW, id="the first look"),
         pytest.param(Observed(a_job(**SUSPEND)), None, id="suspended from the start"),
-        pytest.param(Observed(a_job(), complaints="wrong"), None, id="invalid from the start"),
+        pytest.param(
+            Observed(a_job(), validation_errors="wrong"), None, id="invalid from the start"
+        ),
         pytest.param(running(job_with(CREATED, RUNNING)), EARLIER, id="later"),
         pytest.param(observed(job_with(CREATED, RUNNING, **SUSPEND)), EARLIER, id="suspended"),
         pytest.param(observed(job_with(CREATED, SUSPENDED)), NOW, id="resumed"),
@@ -571,13 +573,13 @@ def test_a_status_selects_the_workers():
     )
 
 
-@pytest.mark.parametrize("troubles", [[], [QUOTA], [FATAL]], ids=["none", "quota", "fatal"])
+@pytest.mark.parametrize("problems", [[], [QUOTA], [FATAL]], ids=["none", "quota", "fatal"])
 @pytest.mark.parametrize(
     "seen",
     [
         pytest.param(Observed(a_job()), id="first look"),
         pytest.param(Observed(a_job(**SUSPEND)), id="suspended"),
-        pytest.param(Observed(a_job(), complaints="wrong"), id="invalid"),
+        pytest.param(Observed(a_job(), validation_errors="wrong"), id="invalid"),
         pytest.param(running(a_job()), id="running"),
         pytest.param(running(a_job(), "Running", "Failed"), id="running, a worker failed"),
         pytest.param(running(job_with(CREATED, RUNNING), launcher_phase="Failed"), id="retrying"),
@@ -586,10 +588,10 @@ def test_a_status_selects_the_workers():
         pytest.param(ended(job_with(CREATED, RUNNING), failed()), id="failed"),
     ],
 )
-def test_a_status_that_is_stored_stays_as_long_as_nothing_happens(seen, troubles):
-    status = status_of(seen, troubles, NOW.replace(microsecond=123456))
+def test_a_status_that_is_stored_stays_as_long_as_nothing_happens(seen, problems):
+    status = status_of(seen, problems, NOW.replace(microsecond=123456))
     stored = replace(seen, job=with_status(seen.job, status))
-    assert status_of(stored, troubles, LATER) == status
+    assert status_of(stored, problems, LATER) == status
 
 
 @pytest.mark.parametrize("kind", [ConditionType.SUCCEEDED, ConditionType.FAILED])

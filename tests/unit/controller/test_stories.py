@@ -95,7 +95,7 @@ def test_suspended_while_it_runs_and_resumed():
     world.settle()
     assert world.conditions["Running"] == "True MPIJobRunning"
     assert world.launcher["spec"]["suspend"] is False
-    assert world.news == []  # nobody took suspended workers for lost ones
+    assert world.events == []  # nobody took suspended workers for lost ones
 
 
 def test_a_quick_resume_waits_for_the_pods_of_the_last_run():
@@ -136,7 +136,7 @@ def test_an_elastic_job(launcher_works):
     world.rest()
     assert sorted(world.pods) == ["pi-worker-0", "pi-worker-1"]
     assert world.hosts == {0, 1}
-    assert world.news == []
+    assert world.events == []
     assert world.created.count((PODS, "pi-worker-1")) == 1
 
 
@@ -148,7 +148,7 @@ def test_a_worker_that_is_lost_comes_back(fate):
     assert world.pods == {"pi-worker-0": "Running", "pi-worker-1": ""}
     assert world.hosts == {0}
     assert world.conditions["Running"] == "True MPIJobRunning"
-    assert [news.reason for news in world.news] == ["WorkerReplaced"]
+    assert [events.reason for events in world.events] == ["WorkerReplaced"]
     world.worker_runs(1)
     world.rest()
     assert world.hosts == {0, 1}

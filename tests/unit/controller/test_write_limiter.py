@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpi_operator.controller.write_limiter import FairSlots
+from mpi_operator.controller.write_limiter import WriteLimiter
 
 pytestmark = pytest.mark.looptime
 
@@ -37,18 +37,18 @@ async def wrote(slots, *keys):
     ],
 )
 async def test_jobs_take_turns(slots, asked, order):
-    assert await wrote(FairSlots(slots), *asked) == order
+    assert await wrote(WriteLimiter(slots), *asked) == order
 
 
 async def test_no_more_write_than_there_are_slots():
-    slots, loop = FairSlots(3), asyncio.get_running_loop()
+    slots, loop = WriteLimiter(3), asyncio.get_running_loop()
     began = loop.time()
     await wrote(slots, *"abcdefghi")
     assert loop.time() - began == pytest.approx(3)
 
 
 async def test_a_small_job_does_not_wait_for_a_big_one():
-    slots, loop = FairSlots(48), asyncio.get_running_loop()
+    slots, loop = WriteLimiter(48), asyncio.get_running_loop()
     big = [asyncio.create_task(write(slots, "big", [])) for _ in range(1000)]
     await asyncio.sleep(0.5)
     began = loop.time()
@@ -58,7 +58,7 @@ async def test_a_small_job_does_not_wait_for_a_big_one():
 
 
 async def test_what_fails_gives_its_slot_back():
-    slots = FairSlots(1)
+    slots = WriteLimiter(1)
     with pytest.raises(ValueError):
         async with slots.slot("a"):
             raise ValueError
@@ -66,7 +66,7 @@ async def test_what_fails_gives_its_slot_back():
 
 
 async def test_who_is_cancelled_while_waiting_is_passed_over():
-    slots, diary = FairSlots(1), list[str]()
+    slots, diary = WriteLimiter(1), list[str]()
     tasks = [asyncio.create_task(write(slots, key, diary)) for key in "abc"]
     await asyncio.sleep(0.5)
     tasks[1].cancel()
@@ -75,7 +75,7 @@ async def test_who_is_cancelled_while_waiting_is_passed_over():
 
 
 async def test_who_is_cancelled_in_the_moment_of_his_turn_passes_it_on():
-    slots, diary = FairSlots(1), list[str]()
+    slots, diary = WriteLimiter(1), list[str]()
     async with slots.slot("a"):
         second, third = (asyncio.create_task(write(slots, key, diary)) for key in "bc")
         await asyncio.sleep(0)
@@ -103,7 +103,7 @@ def test_no_slot_is_ever_lost(slots, writers):
 
 async def _no_slot_is_lost(count, writers):
     """Time is counted in turns of the loop: every moment between two of them is tried."""
-    slots = FairSlots(count)
+    slots = WriteLimiter(count)
 
     async def turns(number):
         for _ in range(number):

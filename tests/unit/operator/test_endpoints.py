@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.controller.metrics import Series
+from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.operator.endpoints import application, served
 from mpi_operator.operator.exit_codes import Ending, ExitCode
 
@@ -29,7 +29,7 @@ def patient():
 @pytest.fixture
 async def url(patient):
     registry = CollectorRegistry()
-    Series(registry)
+    JobMetrics(registry)
     async with served(application(patient, registry), [0], "127.0.0.1") as (port,):
         yield f"http://127.0.0.1:{port}"
 

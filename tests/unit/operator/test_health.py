@@ -12,7 +12,7 @@ class World:
     """Caches, a candidate and a clock, all in one."""
 
     is_synced: bool = True
-    troubles: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     is_leader: bool = False
     why_lost: str = ""
     now: float = 1000.0
@@ -45,21 +45,21 @@ def test_a_stand_by_with_warm_caches_is_ready(health):
 
 def test_cold_caches_are_told_with_the_reason(health, world):
     world.is_synced = False
-    world.troubles = ["pods: no answer"]
+    world.problems = ["pods: no answer"]
     assert health.obstacles() == ["the caches are still being read", "pods: no answer"]
 
 
 def test_trouble_counts_when_it_lasts(health, world):
-    world.troubles = ["pods: no answer"]
+    world.problems = ["pods: no answer"]
     assert health.obstacles() == []
     world.now += PATIENCE_SECONDS
-    world.troubles = ["pods: another answer"]
+    world.problems = ["pods: another answer"]
     assert health.obstacles() == ["pods: another answer"]
 
 
 def test_trouble_that_went_away_in_between_did_not_last(health, world):
-    for troubles in (["no answer"], [], ["no answer"]):
-        world.troubles = troubles
+    for problems in (["no answer"], [], ["no answer"]):
+        world.problems = problems
         assert health.obstacles() == []
         world.now += PATIENCE_SECONDS - 1
 

@@ -24,7 +24,7 @@ class Controller:
     """Works until it is told to stop, and then until it is done."""
 
     is_synced = True
-    troubles: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     def __init__(self, store):
         self.store = store

@@ -48,7 +48,7 @@ class Server:
 
 class Quiet:
     is_synced = True
-    troubles: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     is_leader = False
     why_lost = ""
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api.types import ReplicaStatus
-from mpi_operator.controller.launcher_end import has_ended, has_succeeded, success_time
+from mpi_operator.controller.launcher_status import has_ended, has_succeeded, success_time
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.resources import JOBS

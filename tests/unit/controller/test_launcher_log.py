@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.build.settings import Settings
-from mpi_operator.controller.launcher_waits import (
+from mpi_operator.controller.launcher_log import (
+    known_reading,
     launcher_waits,
-    next_hearing,
-    still_heard,
+    next_log_request,
     waits_in,
 )
-from mpi_operator.controller.observed import Heard
+from mpi_operator.controller.observed import LogReading
 from mpi_operator.controller.plan import make_plan
 from tests.support.mpijobs import template
 from tests.support.observations import NOW, PLAIN, a_job, a_launcher_pod, observed, started, workers
@@ -31,14 +31,14 @@ def running(seconds, **status):
     return a_launcher_pod(JOB, age=age, containerStatuses=started(seconds), **status)
 
 
-def heard(*lines, ago=0, uid=UID):
+def log_reading(*lines, ago=0, uid=UID):
     waits = waits_in(JOB, [line.encode() for line in lines])
-    return Heard(uid, NOW - timedelta(seconds=ago), waits)
+    return LogReading(uid, NOW - timedelta(seconds=ago), waits)
 
 
 def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
     pods = (running(seconds),) if seconds is not None else ()
-    return observed(job, workers(job, *phases), launcher_pods=pods, heard=words)
+    return observed(job, workers(job, *phases), launcher_pods=pods, log_reading=words)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
     ],
 )
 def test_what_a_launcher_waits_for(lines, message):
-    found = launcher_waits(seen(60, heard(*lines), phases=("Running", "Running", "Pending")))
+    found = launcher_waits(seen(60, log_reading(*lines), phases=("Running", "Running", "Pending")))
     assert (found.message if found else None) == (
         f"The launcher waits for {message}" if message else None
     )
@@ -87,30 +87,34 @@ def test_whatever_is_printed_can_be_read():
     ("look", "wait"),
     [
         pytest.param(seen(10), 20, id="first after half a minute"),
-        pytest.param(seen(100, heard(ago=10)), 80, id="then in as long as it had run"),
-        pytest.param(seen(100, heard(says("pi-worker-1"), ago=10)), 20, id="sooner if it waits"),
-        pytest.param(seen(10, heard(ago=60)), 20, id="anew where its container is another one"),
+        pytest.param(seen(100, log_reading(ago=10)), 80, id="then in as long as it had run"),
+        pytest.param(
+            seen(100, log_reading(says("pi-worker-1"), ago=10)), 20, id="sooner if it waits"
+        ),
+        pytest.param(
+            seen(10, log_reading(ago=60)), 20, id="anew where its container is another one"
+        ),
     ],
 )
 def test_when_a_launcher_is_listened_to(look, wait):
-    hearing = make_plan(look, PLAIN, NOW).hearing
-    assert hearing is not None
-    assert not hearing.is_due
-    assert hearing.wait == timedelta(seconds=wait)
+    request = make_plan(look, PLAIN, NOW).log_request
+    assert request is not None
+    assert not request.is_due
+    assert request.wait == timedelta(seconds=wait)
 
 
 @pytest.mark.parametrize(
     "look",
     [
         pytest.param(seen(30), id="after half a minute"),
-        pytest.param(seen(600, heard(ago=300)), id="after twice as long"),
-        pytest.param(seen(60, heard(says("pi-worker-1"), ago=30)), id="while it waits"),
+        pytest.param(seen(600, log_reading(ago=300)), id="after twice as long"),
+        pytest.param(seen(60, log_reading(says("pi-worker-1"), ago=30)), id="while it waits"),
     ],
 )
 def test_a_launcher_is_listened_to_now(look):
-    hearing = make_plan(look, PLAIN, NOW).hearing
-    assert hearing is not None
-    assert hearing.is_due
+    request = make_plan(look, PLAIN, NOW).log_request
+    assert request is not None
+    assert request.is_due
 
 
 @pytest.mark.parametrize(
@@ -129,13 +133,17 @@ def test_a_launcher_is_listened_to_now(look):
     ],
 )
 def test_who_is_never_listened_to(look):
-    assert next_hearing(look, PLAIN, NOW) is None
+    assert next_log_request(look, PLAIN, NOW) is None
 
 
 def test_the_container_that_is_listened_to():
-    hearing = next_hearing(seen(60), PLAIN, NOW)
-    assert hearing is not None
-    assert (hearing.pod, hearing.uid, hearing.container) == ("pi-launcher-0", UID, "mpi")
+    request = next_log_request(seen(60), PLAIN, NOW)
+    assert request is not None
+    assert (request.pod, request.uid, request.container) == (
+        "pi-launcher-0",
+        UID,
+        "mpi",
+    )
 
 
 def own_shell():
@@ -152,35 +160,35 @@ def own_shell():
     ],
 )
 def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
-    assert next_hearing(seen(60, job=job), settings, NOW) is None
+    assert next_log_request(seen(60, job=job), settings, NOW) is None
 
 
 TOLD = {"type": "Running", "status": "True", "message": "… The launcher waits for pi-worker-1: no"}
 
 
-WAITED = heard(says("pi-worker-1"), ago=5)
+WAITED = log_reading(says("pi-worker-1"), ago=5)
 
 
 @pytest.mark.parametrize(
     ("before", "look", "after"),
     [
-        pytest.param(None, seen(600), heard(), id="one that has run for long has been heard"),
-        pytest.param(None, seen(10), heard(ago=10), id="one that has begun has not"),
+        pytest.param(None, seen(600), log_reading(), id="one that has run for long has been heard"),
+        pytest.param(None, seen(10), log_reading(ago=10), id="one that has begun has not"),
         pytest.param(
             None,
             seen(600, job=a_job(3, status={"conditions": [TOLD]})),
-            heard(ago=600),
+            log_reading(ago=600),
             id="nor has one that waits",
         ),
         pytest.param(WAITED, seen(600), WAITED, id="what was heard is kept"),
         pytest.param(
-            heard(says("pi-worker-1"), uid="another"),
+            log_reading(says("pi-worker-1"), uid="another"),
             seen(40),
-            heard(ago=40),
+            log_reading(ago=40),
             id="of this one only",
         ),
         pytest.param(WAITED, seen(None), None, id="and only while it runs"),
     ],
 )
 def test_what_a_process_has_heard(before, look, after):
-    assert still_heard(before, look, NOW) == after
+    assert known_reading(before, look, NOW) == after

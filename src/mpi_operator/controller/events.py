@@ -1,23 +1,41 @@
-"""What a change of status is worth telling: events, and what is counted. Pure."""
+"""Events about a job: recorded once the status they describe is stored."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from mpi_operator.api import conditions
 from mpi_operator.api.types import Condition, ConditionType, MPIJobStatus
+from mpi_operator.kube.events import Severity
 
-from .news import News, normal, warning
-from .problems import Reason, Trouble, lost_worker, most_important
+from .problems import Problem, ProblemReason, lost_worker, most_important, shortened
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """An event about a job."""
+
+    severity: Severity
+    reason: str
+    message: str
+
+
+def normal(reason: str, message: str) -> JobEvent:
+    return JobEvent(Severity.NORMAL, reason, shortened(message))
+
+
+def warning(reason: str, message: str) -> JobEvent:
+    return JobEvent(Severity.WARNING, reason, shortened(message))
 
 
 def became_true(old: MPIJobStatus, new: MPIJobStatus, kind: ConditionType) -> bool:
     return conditions.is_true(new.conditions, kind) and not conditions.is_true(old.conditions, kind)
 
 
-def announcements(
-    old: MPIJobStatus, new: MPIJobStatus, troubles: Sequence[Trouble]
-) -> Iterator[News]:
+def status_events(
+    old: MPIJobStatus, new: MPIJobStatus, problems: Sequence[Problem]
+) -> Iterator[JobEvent]:
     """An event for each condition that has changed, in the order of a job's life."""
-    problem = most_important(troubles)
+    problem = most_important(problems)
     for kind in ConditionType:
         before = conditions.condition(old.conditions, kind)
         after = conditions.condition(new.conditions, kind)
@@ -29,14 +47,14 @@ def announcements(
             yield warning(after.reason, after.message)
         elif after.is_true or kind is ConditionType.SUSPENDED:
             yield normal(after.reason, after.message)
-            lost = lost_worker(troubles) if kind is ConditionType.SUCCEEDED else None
+            lost = lost_worker(problems) if kind is ConditionType.SUCCEEDED else None
             if lost is not None:
                 yield warning(lost.reason, lost.message)
 
 
 def _about_running(
-    before: Condition | None, after: Condition, problem: Trouble | None
-) -> Iterator[News]:
+    before: Condition | None, after: Condition, problem: Problem | None
+) -> Iterator[JobEvent]:
     """That it runs, and what is in its way. That it stopped is told by another condition."""
     if after.is_true and not (before and before.is_true):
         yield normal(after.reason, after.message)
@@ -44,8 +62,8 @@ def _about_running(
         yield warning(problem.reason, _sentence(problem))
 
 
-def _sentence(problem: Trouble) -> str:
-    if problem.reason == Reason.INVALID_JOB:
+def _sentence(problem: Problem) -> str:
+    if problem.reason == ProblemReason.INVALID_JOB:
         return f"Found validation errors: {problem.message}"
     return problem.message
 

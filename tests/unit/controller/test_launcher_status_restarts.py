@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api.types import ReplicaStatus, ReplicaStatuses
-from mpi_operator.controller.launcher_tries import launcher_news
+from mpi_operator.controller.launcher_status import launcher_events
 from mpi_operator.controller.status import status_of
 from tests.support.observations import (
     NOW,
@@ -20,8 +20,8 @@ from tests.support.observations import (
 )
 
 
-def news(seen, known_restarts=0):
-    told = launcher_news(seen, status_of(seen, (), NOW), known_restarts)
+def events(seen, known_restarts=0):
+    told = launcher_events(seen, status_of(seen, (), NOW), known_restarts)
     return [f"{each.reason}: {each.message}" for each in told]
 
 
@@ -83,7 +83,7 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
     ],
 )
 def test_a_launcher_that_is_started_again_is_told_of(seen, told):
-    assert news(seen) == [f"LauncherRestarted: {told}"]
+    assert events(seen) == [f"LauncherRestarted: {told}"]
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_a_launcher_that_is_started_again_is_told_of(seen, told):
     ],
 )
 def test_nothing_is_told_of_a_launcher_that_is_not(seen):
-    assert news(seen) == []
+    assert events(seen) == []
 
 
 def test_a_restart_that_is_known_is_not_told_again():
     seen = observed(JOB, launcher=a_launcher(JOB), launcher_pods=(AGAIN,))
-    assert news(seen, known_restarts=1) == []
+    assert events(seen, known_restarts=1) == []

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.controller.cached_types import JobCondition
-from mpi_operator.controller.launcher_failure import failure
+from mpi_operator.controller.launcher_status import failure
 from tests.support.observations import (
     a_job,
     a_launcher_pod,
