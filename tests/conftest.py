@@ -19,6 +19,8 @@ _SKIPPED = 9  # an exit code that pytest does not use
 
 # How long an example takes says how busy the machine is, and nothing about our code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# For another Python: it shows what the version breaks, not what the logic does.
+settings.register_profile("brief", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")
 
 

@@ -60,11 +60,12 @@ wait_for_hosts() {
     [ -n "$unknown" ] || return 0
     sleep "$delay"
   done
-  echo "entrypoint: no address is known of $unknown; going on without it" >&2
+  echo "entrypoint: $unknown does not resolve, continuing without it" >&2
 }
 
 if is_worker "$1"; then
-  mkdir -p -m 700 "$private" || echo "entrypoint: /tmp cannot be written; without a mounted key sshd will not start" >&2
+  [ -d "$private" ] || mkdir -m 700 "$private" ||
+    echo "entrypoint: /tmp is not writable: sshd will not start unless a host key is mounted" >&2
   make_host_key || true
   [ ! -r "$scripts/worker.sh" ] || exec /bin/sh "$scripts/worker.sh" "$@"
   if is_sshd "$1" && write_configuration "$@"; then set -- "$@" -f "$private/sshd_config"; fi

@@ -1,0 +1,52 @@
+"""Facts about the project that are written in more than one file."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CLAIMED = [
+    version
+    for line in PROJECT["classifiers"]
+    for version in re.findall(r"^Programming Language :: Python :: (3\.\d+)$", line)
+]
+
+
+def test_the_claimed_pythons_begin_with_the_oldest_one_that_is_allowed():
+    assert PROJECT["requires-python"] == f">={CLAIMED[0]}"
+
+
+def test_every_claimed_python_runs_the_unit_tests_here():
+    (supported,) = re.findall(r"supported=\((.*?)\)", (ROOT / "scripts/test-pythons").read_text())
+    assert supported.split() == CLAIMED
+
+
+def test_every_claimed_python_runs_the_unit_tests_in_the_workflow():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
+    assert workflow["jobs"]["unit"]["strategy"]["matrix"]["python"] == CLAIMED
+
+
+def test_the_workflow_and_the_hooks_call_only_what_the_makefile_and_the_checkout_have():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
+    commands = [
+        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
+    ]
+    plain = [re.sub(r"\$\{\{.*?\}\}", "", line) for line in commands]
+    called = {word for line in plain if line.startswith("make ") for word in line.split()[1:]}
+    assert {word for word in called if "=" not in word} <= targets
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    programs = {hook["entry"].split()[0] for hook in hooks}
+    assert all(each.startswith(".venv/bin/") or (ROOT / each).exists() for each in programs)
+
+
+def test_a_benchmark_dependency_is_pinned_apart_from_what_users_get():
+    def pinned(file: str) -> set[str]:
+        return {line.partition("==")[0].lower() for line in (ROOT / file).read_text().split()}
+
+    assert not pinned("constraints.txt") & pinned("benchmarks/constraints.txt")
+    assert "kubernetes" in pinned("benchmarks/constraints.txt")
