@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.kubelet.container_spec import POD_VARIABLE
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Kind
@@ -22,7 +22,7 @@ def marked(directory: Path) -> list[int]:
     return [pid for pid in process_tree.parents() if _has_prefix(pid, mark)]
 
 
-def processes(run: runs.Run, pod: str) -> list[int]:
+def processes(run: run_directories.Run, pod: str) -> list[int]:
     """Of a pod of a run: other runs may have pods of that name at the same time."""
     marks = (f"{RUN_VARIABLE}={run.directory}".encode(), f"{POD_VARIABLE}={pod}".encode())
     return [
@@ -59,7 +59,7 @@ def root(tmp_path):
 @pytest.fixture
 def run(root):
     """A directory that the test owns."""
-    owned = runs.create(root)
+    owned = run_directories.create(root)
     yield owned
     owned.end()
 

@@ -4,13 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
 
 
 async def main(root: Path, kind: Kind, nap: str) -> None:
-    run = runs.create(root)
+    run = run_directories.create(root)
     async with machine(run.directory, root, kind=kind) as pods:
         # One of its processes has a session of its own, and ignores what it can.
         script = f"trap '' TERM HUP INT; setsid sleep {nap} & sleep {nap} & sleep {nap}; wait"

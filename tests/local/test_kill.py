@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.conftest import marked
@@ -43,7 +43,7 @@ def test_with_the_node_its_processes_end(owner, root, number):
     owner.send_signal(number)
     owner.wait()
     block_until(lambda: marked(root) == [] and count("sleep", NAP) == 0, 5)
-    assert runs.reap(root) != []
+    assert run_directories.reap(root) != []
 
 
 def test_with_the_warden_its_processes_end(owner, root):
@@ -51,7 +51,7 @@ def test_with_the_warden_its_processes_end(owner, root):
     block_until(lambda: count("sleep", NAP) == 0, 5)
     owner.kill()
     owner.wait()
-    runs.reap(root)
+    run_directories.reap(root)
 
 
 def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
@@ -63,7 +63,7 @@ def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
     owner.wait()
     if kind is Kind.NAMESPACES:
         block_until(lambda: count("sleep", NAP) == 0, 5)
-    run = runs.create(root)
+    run = run_directories.create(root)
     assert count("sleep", NAP) == 0
     run.end()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator import embedded
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from tests.local.conftest import marked, processes
 from tests.local.life import UNTIL_DONE, Life, running
 from tests.support.waiting import until
@@ -53,7 +53,7 @@ async def test_many_workers_leave_nothing(root, tmp_path, kind, temporary):
     work = tmp_path / "work"
     work.mkdir()
     before = len(descriptors()), children()
-    run = runs.create(root)
+    run = run_directories.create(root)
     try:
         async with embedded.machine(
             run.directory, working_directory=work, oversubscribe=True, kind=kind

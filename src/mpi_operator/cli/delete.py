@@ -45,7 +45,7 @@ async def _delete(name: str, run: str | None) -> None:
             await found.cluster.delete(MPI_JOBS, found.name, found.namespace, uid=uid)
             click.echo(f"{found.name} was deleted")
         case FinishedJob() as found:
-            records.forget(found.cluster.directory)
+            records.delete(found.cluster.directory)
             click.echo(f"{found} was deleted")
 
 
@@ -53,5 +53,5 @@ async def _delete_finished(name: str | None, run: str | None) -> None:
     known = [job for job in await local_jobs.everything() if isinstance(job, FinishedJob)]
     meant = [job for job in known if name in (None, job.name) and run in (None, job.run)]
     for job in meant:
-        records.forget(job.cluster.directory)
+        records.delete(job.cluster.directory)
     click.echo(f"{len(meant)} {'job was' if len(meant) == 1 else 'jobs were'} deleted")

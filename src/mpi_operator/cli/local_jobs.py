@@ -20,7 +20,7 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.runs import records, runs
+from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.finished import FinishedRun, Reader
 from mpi_operator.local.socket.socket_client import RemoteCluster
 
@@ -106,20 +106,22 @@ class FinishedJob(LocalJob):
 async def everything() -> list[LocalJob]:
     """All jobs, the newest first: those that run, then those that have ended."""
     with suppress(OSError):  # one may look where one may not write
-        await asyncio.to_thread(runs.reap)  # what was killed is remembered from now on
+        await asyncio.to_thread(run_directories.reap)  # what was killed is remembered from now on
     return [*await running(), *finished()]
 
 
 async def running() -> list[RunningJob]:
     """The jobs that run, the newest first."""
-    asked = await asyncio.gather(*(_jobs(RemoteCluster(run)) for run in runs.directories()))
+    asked = await asyncio.gather(
+        *(_jobs(RemoteCluster(run)) for run in run_directories.directories())
+    )
     found = [job for jobs in asked for job in jobs]
     return sorted(found, key=_created, reverse=True)
 
 
 def finished() -> list[FinishedJob]:
     """The jobs that have ended, the last one first."""
-    return [job for run in records.finished(runs.root()) for job in _remembered(run)]
+    return [job for run in records.finished(run_directories.root()) for job in _remembered(run)]
 
 
 async def find(name: str, run: str | None) -> LocalJob:

@@ -57,7 +57,7 @@ class Memory:
     def erase(self) -> None:
         """Have nothing be remembered."""
         self._news.clear()
-        records.erase(self._run)
+        records.discard(self._run)
 
     async def _write(self, end: records.End | None) -> None:
         events = await self._cluster.list(EVENTS, self._namespace)

@@ -14,7 +14,7 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
-from mpi_operator.local.runs import records, runs
+from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
 from . import ending
@@ -56,13 +56,17 @@ def run(manifest: Manifest, directory: Path, wishes: Wishes, voice: Voice) -> in
     placed = {**manifest, "metadata": {**manifest.get("metadata", {}), "namespace": _NAMESPACE}}
     job = _checked(placed, voice)
     task = Task(placed, job, directory, _mpi(job), wishes)
-    owned = runs.create()
+    owned = run_directories.create()
     try:
         end = _ended(task, owned.directory, voice)
         owned.end(is_clear=True)  # the node has ended all that ran
     finally:
         owned.end()
-    kept = records.place(runs.root()) / owned.directory.name if wishes.keep else None
+    kept = (
+        records.finished_directory(run_directories.root()) / owned.directory.name
+        if wishes.keep
+        else None
+    )
     seconds = time.monotonic() - started
     voice.close(Verdict(job.metadata.name, end, seconds, kept))
     return end.exit_code

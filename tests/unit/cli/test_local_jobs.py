@@ -13,7 +13,7 @@ from mpi_operator.cli.outcome import Refusal
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from mpi_operator.local.runs.finished import FinishedRun
 from mpi_operator.local.runs.records import End, Record
 from mpi_operator.local.socket import socket_messages
@@ -95,7 +95,9 @@ async def test_a_run_that_does_not_answer_is_told_and_the_others_are_listed(
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(local_jobs, "_PATIENCE_SECONDS", 0.05)
-    silent, dead, well = (runs.root() / name for name in ("1-silent", "2-dead", "3-well"))
+    silent, dead, well = (
+        run_directories.root() / name for name in ("1-silent", "2-dead", "3-well")
+    )
     for directory in (silent, dead, well):
         directory.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as frozen:

@@ -8,7 +8,8 @@ import pytest
 
 from mpi_operator.kube.errors import NotFound
 from mpi_operator.kube.resources import PODS, Manifest
-from mpi_operator.local.runs import pod_logs, records, runs
+from mpi_operator.local.kubelet import pod_logs
+from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.finished import FinishedRun
 from mpi_operator.local.runs.records import DAYS_KEPT, RUNS_KEPT, End, Record
 
@@ -33,7 +34,7 @@ def pod(name: str, *volumes: Manifest) -> Manifest:
 def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
     """The directory of a pod whose container was started so often, and printed that."""
     directory = run / "pods" / f"{number}-{name[:24]}"
-    pod_logs.sign(directory, name)
+    pod_logs.create(directory, name)
     logs = directory / "logs" / "main"
     logs.mkdir()
     for start, text in enumerate(starts):
@@ -43,7 +44,7 @@ def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
 
 def ended(root: Path, *pods: Manifest, end: End | None = END, keep: bool = False) -> str:
     """A run that ends; its name."""
-    run = runs.create(root)
+    run = run_directories.create(root)
     records.write(run.directory, Record([*pods], end))
     if keep:
         records.mark_kept(run.directory)
@@ -58,7 +59,7 @@ async def log_of(run: Path, name: str) -> list[bytes]:
 
 
 def test_a_run_that_noted_nothing_is_not_remembered(root):
-    runs.create(root).end()
+    run_directories.create(root).end()
     assert records.finished(root) == []
 
 
@@ -76,19 +77,19 @@ def test_nobody_else_can_read_it(root):
 
 
 def test_a_run_whose_owner_was_killed_is_remembered_by_whoever_cleans_up(root):
-    run = runs.create(root)
+    run = run_directories.create(root)
     records.write(run.directory, Record([pod("a")]))
     assert run._lock is not None
     os.close(run._lock)  # what the kernel does for a process that is killed
-    assert runs.reap(root) == [run.directory.name]
+    assert run_directories.reap(root) == [run.directory.name]
     [found] = records.finished(root)
     assert records.read(found) == Record([pod("a")], None)
 
 
 async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
     name = "a-pod-with-a-name-that-is-longer-than-its-directory"
-    run = runs.create(root)
-    pod_logs.clear(printed(run.directory, 2, name, b"gone\n"))
+    run = run_directories.create(root)
+    pod_logs.remove_pod(printed(run.directory, 2, name, b"gone\n"))
     printed(run.directory, 10, name, b"first\n", b"second\nand last")
     printed(run.directory, 11, name[:30], b"of another one\n")
     records.write(run.directory, Record([pod(name)], END))
@@ -98,8 +99,8 @@ async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
 
 
 async def test_logs_of_a_pod_that_is_gone_are_kept(root):
-    run = runs.create(root)
-    pod_logs.clear(printed(run.directory, 1, "a", b"hi\n"))
+    run = run_directories.create(root)
+    pod_logs.remove_pod(printed(run.directory, 1, "a", b"hi\n"))
     records.write(run.directory, Record([pod("a")], END))
     run.end()
     assert await log_of(records.finished(root)[0], "a") == [b"hi"]
@@ -113,12 +114,12 @@ async def test_a_pod_that_is_not_known_is_told(root):
 
 async def test_a_long_log_is_cut_at_its_beginning(root, monkeypatch):
     monkeypatch.setattr(records, "_LOG_BYTES", 0)
-    run = runs.create(root)
+    run = run_directories.create(root)
     printed(run.directory, 1, "a", b"".join(b"line %06d\n" % number for number in range(50_000)))
     records.write(run.directory, Record([pod("a")], END))
     run.end()
     first, second, *_, last = await log_of(records.finished(root)[0], "a")
-    assert first == b"[the beginning was too long to be kept]"
+    assert first == pod_logs.TRUNCATED
     assert second.startswith(b"line ")
     assert len(second) == len(last)
     assert last == b"line 049999"
@@ -126,7 +127,7 @@ async def test_a_long_log_is_cut_at_its_beginning(root, monkeypatch):
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
-    run = runs.create(root)
+    run = run_directories.create(root)
     if keep:
         records.mark_kept(run.directory)
     for number, name in enumerate(("a", "gone")):
@@ -134,7 +135,7 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
         for volume in ("data", "keys"):
             (directory / "volumes" / volume).mkdir(parents=True)
             (directory / "volumes" / volume / "file").touch()
-    pod_logs.clear(directory)
+    pod_logs.remove_pod(directory)
     volumes = ({"name": "data", "emptyDir": {}}, {"name": "keys", "secret": {"secretName": "k"}})
     records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], END))
     run.end()
@@ -154,22 +155,22 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
 )
 def test_how_many_are_remembered(days, count):
     now = 1e9
-    assert records.remembered([now - each * DAY for each in days], now) == count
+    assert records.retained([now - each * DAY for each in days], now) == count
 
 
 def test_what_is_old_goes_with_the_next_end_unless_it_was_kept(root):
     old, kept = ended(root, pod("a")), ended(root, pod("b"), keep=True)
     for name in (old, kept):
         long_ago = time.time() - (DAYS_KEPT + 1) * DAY
-        os.utime(records.place(root) / name / "record.json", (long_ago, long_ago))
+        os.utime(records.finished_directory(root) / name / "record.json", (long_ago, long_ago))
     new = ended(root, pod("c"))
     assert [run.name for run in records.finished(root)] == [new, kept]
 
 
 def test_what_is_forgotten_is_gone(root):
     ended(root, pod("a"), keep=True)
-    records.forget(records.finished(root)[0])
-    assert list(records.place(root).iterdir()) == []
+    records.delete(records.finished(root)[0])
+    assert list(records.finished_directory(root).iterdir()) == []
 
 
 def test_a_record_that_cannot_be_read_is_no_record(root):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.kubelet import shared_memory
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ def test_what_mpich_left_goes_unless_somebody_uses_it(run):
 
 
 def test_what_a_dead_owner_left_goes_with_the_next_start(tmp_path):
-    dead = runs.create(tmp_path)
+    dead = run_directories.create(tmp_path)
     left = made(dead.directory, "1-a")
     assert dead._lock is not None
     os.close(dead._lock)  # as the kernel does when an owner dies
-    assert runs.reap(tmp_path) == [dead.directory.name]
+    assert run_directories.reap(tmp_path) == [dead.directory.name]
     assert not left.parent.exists()
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from mpi_operator.kube.resources import Manifest, Resource
-from mpi_operator.local.runs import pod_logs
 
+from . import pod_logs
 from .context import PodContext
 from .pod_runner import PodRunner
 
@@ -43,7 +43,7 @@ class Tenant:
         self.runner = PodRunner(context, self._hear)
         self._node = node
         self._directory = context.directory
-        pod_logs.sign(context.directory, context.key.name)
+        pod_logs.create(context.directory, context.key.name)
         self._latest: Manifest | None = None  # what is still to be written
         self._news = asyncio.Event()
         self._is_deleted = False
@@ -72,7 +72,7 @@ class Tenant:
             self._node.errand(self.runner.refresh(resource, name))
 
     def _vanish(self, forget: Callable[[], None]) -> None:
-        pod_logs.clear(self._directory)
+        pod_logs.remove_pod(self._directory)
         forget()
 
     def _hear(self, status: Manifest) -> None:

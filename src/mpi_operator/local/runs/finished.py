@@ -10,8 +10,9 @@ from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.apiserver.selection import parse_selection
 from mpi_operator.local.apiserver.served_kinds import BUILT_IN, Kind
 from mpi_operator.local.apiserver.stored_object import stored
+from mpi_operator.local.kubelet import pod_logs
 
-from . import pod_logs, records
+from . import records
 
 
 class Reader(Protocol):

@@ -1,15 +1,14 @@
-"""Runs: whose processes and files are whose, so that nothing outlives its owner for long.
+"""The directories of runs, each owned by one process, so that no run outlives its owner for long.
 
     ${XDG_STATE_HOME:-~/.local/state}/mpi-operator/local/
-        <run>/lock    held for as long as its owner lives
-              …       all that belongs to it
+        <run>/lock    held as long as its owner lives
+              …       the files of the run
 
-What is to be remembered of a run when it has ended goes elsewhere first (`records`).
-
-The processes of a run end with their owner, however it ends (`sandbox.warden`). Its files stay when
-the owner was killed, and in the worst case (owner and warden killed together, no namespaces) so do
-processes. So every start cleans up first: a run whose lock is free has lost its owner. What carries
-the name of such a run in its environment is killed, and its directory removed; nothing else is.
+The processes of a run end with their owner, however it ends (`sandbox.fork_server`). If the owner
+was killed its files stay, and in the worst case (owner and fork server killed together, without
+namespaces) so do processes. So every start cleans up first: a run whose lock is free has lost its
+owner. It kills the processes with the name of such a run in their environment, moves the record to
+the finished runs (`records.archive`) and removes the directory; it touches nothing else.
 """
 
 import fcntl
@@ -32,17 +31,16 @@ _KILL_SECONDS = 10.0
 
 
 class Run:
-    """A directory that this process owns."""
+    """A run directory that this process owns."""
 
     def __init__(self, directory: Path, lock: int) -> None:
         self.directory = directory
         self._lock: int | None = lock
 
     def end(self, *, is_clear: bool = False) -> None:
-        """Remove everything. Safe to call twice.
+        """Remove the directory and kill processes that are left; safe to call twice.
 
-        Its processes are looked for, for whoever ended by accident may have left some. Who has
-        seen them end (`is_clear`) need not wait for that.
+        The search for processes takes time. `is_clear` skips it, if all of them have ended.
         """
         if self._lock is None:
             return
@@ -55,43 +53,43 @@ class Run:
 
 
 def root() -> Path:
-    """Where the runs of this user live."""
+    """The directory of this user's active runs."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state).absolute() / "mpi-operator" / "local"
 
 
 def directories(runs: Path | None = None) -> list[Path]:
-    """The runs there are. Some may have lost their owners: those answer nobody (`remote`)."""
+    """The run directories. Some may have lost their owners, and do not answer at their socket."""
     return sorted((runs or root()).glob("*/"))
 
 
 def create(runs: Path | None = None) -> Run:
-    """Clean up after dead owners, then begin a run that this process owns."""
+    """Clean up after dead owners, then create a run that this process owns."""
     runs = runs or root()
     with _all_runs(runs):
         _reap(runs)
         directory = runs / f"{os.getpid()}-{os.urandom(2).hex()}"
         directory.mkdir(mode=0o700)
         lock = _lock(directory / _LOCK)
-    assert lock is not None, "nobody else knows of this directory yet"
+    assert lock is not None, "no other process knows this directory yet"
     return Run(directory, lock)
 
 
 def reap(runs: Path | None = None) -> list[str]:
-    """Remove the runs whose owners are dead, and say which those were."""
+    """Remove the runs whose owners are dead, and return their names."""
     runs = runs or root()
     with _all_runs(runs):
         return _reap(runs)
 
 
 def _reap(runs: Path) -> list[str]:
-    return [entry.name for entry in sorted(runs.glob("*/")) if _is_abandoned_and_gone(entry)]
+    return [entry.name for entry in sorted(runs.glob("*/")) if _remove_if_abandoned(entry)]
 
 
-def _is_abandoned_and_gone(directory: Path) -> bool:
+def _remove_if_abandoned(directory: Path) -> bool:
     if not (directory / _LOCK).exists():
         with suppress(OSError):
-            directory.rmdir()  # one that died before its first file; nothing else is ours to delete
+            directory.rmdir()  # its owner died before it made the lock; never delete anything else
         return False
     lock = _lock(directory / _LOCK)
     if lock is None:
@@ -107,8 +105,8 @@ def _is_abandoned_and_gone(directory: Path) -> bool:
 def _clear(directory: Path) -> None:
     mountpoints.remove(directory)
     shared_memory.remove(directory)
-    records.keep(directory)
-    # The lock goes last: without it nobody would dare to remove the rest.
+    records.archive(directory)
+    # The lock goes last: a directory without one would never be removed.
     for entry in directory.iterdir():
         if entry.name != _LOCK:
             _remove(entry)
@@ -119,13 +117,13 @@ def _remove(entry: Path) -> None:
     if entry.is_dir() and not entry.is_symlink():
         shutil.rmtree(entry, ignore_errors=True)
         if entry.exists():
-            _open_up(entry)  # a job may have left directories that even their owner may not enter
+            _make_accessible(entry)  # a job may have removed permissions of its own directories
             shutil.rmtree(entry, ignore_errors=True)
     else:
         entry.unlink(missing_ok=True)
 
 
-def _open_up(directory: Path) -> None:
+def _make_accessible(directory: Path) -> None:
     for path, _, _ in os.walk(directory):
         for entry in os.scandir(path):
             if entry.is_dir(follow_symlinks=False):
@@ -153,7 +151,7 @@ def _marked(mark: bytes) -> Iterator[int]:
 
 @contextmanager
 def _all_runs(runs: Path) -> Iterator[None]:
-    """One process at a time may make or remove runs."""
+    """Hold the lock under which processes create and remove runs."""
     runs.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(runs / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Runs: what a dead owner left is cleaned up, and nothing else."""
+"""Run directories: what a dead owner left is cleaned up, and nothing else."""
 
 import os
 import signal
@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from mpi_operator.local.kubelet.mountpoints import MountPoints
-from mpi_operator.local.runs import runs
+from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox.marks import RUN_VARIABLE
 from tests.support.waiting import block_until
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from mpi_operator.local.runs import runs
-print(runs.create(Path(sys.argv[1])).directory, flush=True)
+from mpi_operator.local.runs import run_directories
+print(run_directories.create(Path(sys.argv[1])).directory, flush=True)
 time.sleep(60)
 """
 
@@ -35,7 +35,7 @@ def owner(tmp_path):
 
 
 def test_a_run_is_removed_at_its_end(tmp_path):
-    run = runs.create(tmp_path)
+    run = run_directories.create(tmp_path)
     (run.directory / "x").write_text("y")
     run.end()
     run.end()
@@ -44,7 +44,7 @@ def test_a_run_is_removed_at_its_end(tmp_path):
 
 def test_a_living_owner_is_left_alone(tmp_path, owner):
     _, directory = owner
-    assert runs.reap(tmp_path) == []
+    assert run_directories.reap(tmp_path) == []
     assert os.path.isdir(directory)
 
 
@@ -57,7 +57,7 @@ def test_what_a_dead_owner_left_is_cleaned_up(tmp_path, owner):
     process.kill()
     process.wait()
     try:
-        run = runs.create(tmp_path)
+        run = run_directories.create(tmp_path)
         assert left.wait(5) == -signal.SIGKILL
         assert other.poll() is None
         assert not os.path.exists(directory)
@@ -71,14 +71,14 @@ def test_what_a_dead_owner_left_is_cleaned_up(tmp_path, owner):
 def test_directories_without_a_lock_are_not_ours(tmp_path):
     (tmp_path / "holiday").mkdir()
     (tmp_path / "holiday" / "photo").touch()
-    assert runs.reap(tmp_path) == []
+    assert run_directories.reap(tmp_path) == []
     assert (tmp_path / "holiday" / "photo").exists()
 
 
 def test_places_to_mount_at_are_taken_away_again(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    run = runs.create(tmp_path / "runs")
+    run = run_directories.create(tmp_path / "runs")
     MountPoints(run.directory, [home]).make([f"{home}/.ssh/deep", str(tmp_path / "elsewhere")])
     assert (home / ".ssh/deep").is_dir()
     assert not (tmp_path / "elsewhere").exists()
@@ -87,7 +87,7 @@ def test_places_to_mount_at_are_taken_away_again(tmp_path):
 
 
 def test_a_place_that_somebody_uses_stays(tmp_path):
-    run = runs.create(tmp_path / "runs")
+    run = run_directories.create(tmp_path / "runs")
     MountPoints(run.directory, [tmp_path]).make([f"{tmp_path}/data"])
     (tmp_path / "data" / "mine").touch()
     run.end()
