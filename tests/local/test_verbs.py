@@ -143,7 +143,7 @@ def test_a_name_that_nobody_has_is_told_with_what_there_is(reader, verb):
 def test_a_size_that_cannot_be_is_refused(reader):
     code, _, err = reader.run("scale", "pi", "--workers", "0")
     assert code == 1
-    assert "[Worker].replicas: must be at least 1" in err
+    assert "[Worker].replicas: Invalid value" in err
 
 
 def test_no_job_at_all_is_no_error(shell):

@@ -1,10 +1,10 @@
-"""What a job is. No I/O, and nothing of the rest of the project.
+"""The MPIJob API: types, validation, names. Does no I/O and imports nothing else of the project.
 
-* `types` is an MPIJob, with defaults and documentation of every field.
-* `decode_job` makes one from a manifest, or says everything that is wrong with it; `warnings` gives
-  advice. Behind them: `conformance` (types), `validation` (rules), `complaints` (sentences).
-* `names` and `labels` say what the parts of a job are called, `conditions` how its state is told.
-* `definition` is the custom resource definition, from `schema` (types), `cel` (rules) and `docs`.
+* `types` defines an MPIJob, with the default and the documentation of every field.
+* `decode_job` decodes and validates a manifest, `warnings` reports what will surprise its author.
+  Both use `schema_validation` (types), `validation` (rules) and `field_errors` (messages).
+* `names` and `labels` are those of a job's objects. `conditions` maintains those in its status.
+* `crd` is the CustomResourceDefinition, made from `schema` (types) and `cel` (rules).
 """
 
 from . import conditions, labels, names

@@ -1,6 +1,6 @@
-"""Settings and facts beyond the fields of v2beta1, as annotations.
+"""Annotations: settings and state beyond the fields of v2beta1.
 
-Never new fields: typed clients drop what they do not know when they write a job back.
+They are not new fields because typed clients drop unknown fields when they write a job back.
 """
 
 import re
@@ -9,14 +9,14 @@ from datetime import timedelta
 
 _PREFIX = "mpi-operator.kubeflow.org/"
 
-# On a job, for its author to set.
+# On a job, set by its author.
 MAX_WORKER_REPLACEMENTS = _PREFIX + "max-worker-replacements"
 FORCE_DELETE_LOST_WORKERS = _PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = _PREFIX + "ttl-deletes-job"
 INIT_TIMEOUT = _PREFIX + "init-timeout"
 LOST_WORKERS = _PREFIX + "lost-workers"
 
-# On the ConfigMap of a job, for the operator alone: what it has to remember across restarts.
+# On the ConfigMap of a job: what the operator has to remember across restarts.
 WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
 
 # Values of LOST_WORKERS.
@@ -25,30 +25,30 @@ FAIL, SURVIVE = "fail", "survive"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
 _DURATION = re.compile(f"(?:{_PART})+")
-_LONGEST = 365 * 86_400  # seconds: as good as for ever, and still a time
+_LONGEST = 365 * 86_400  # seconds; as good as no limit
 
 
 def is_on(annotations: Mapping[str, str], name: str) -> bool:
-    """Whether a switch is set. Only a plain yes counts: a switch may delete things."""
+    """Whether a switch is "true". Nothing else counts, because a switch may delete things."""
     return annotations.get(name, "").strip().lower() == "true"
 
 
 def number(annotations: Mapping[str, str], name: str) -> int | None:
-    """A setting that is a number; None where there is none that makes sense."""
+    """The value as a number; None if it is missing or not a number."""
     text = annotations.get(name, "").strip()
     return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def lost_workers(annotations: Mapping[str, str]) -> str:
-    """FAIL, SURVIVE, or nothing: what a job says that lost workers mean for it."""
+    """FAIL or SURVIVE: what losing workers means for a job; empty if the job does not say."""
     text = annotations.get(LOST_WORKERS, "").strip().lower()
     return text if text in (FAIL, SURVIVE) else ""
 
 
 def init_timeout(annotations: Mapping[str, str]) -> timedelta | None:
-    """How long a start may take: a number of seconds, or as Go writes it (`1h30m`); at least 1 s.
+    """How long the start may take, in seconds or as a Go duration (`1h30m`); at least 1s.
 
-    None where there is no such thing: then nobody is in a hurry.
+    None means no limit.
     """
     text = annotations.get(INIT_TIMEOUT, "").strip()
     seconds = _seconds(text)

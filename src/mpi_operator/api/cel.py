@@ -1,6 +1,6 @@
-"""What a schema cannot say about a job, said in CEL: rules that the API server enforces.
+"""CEL rules in the CRD: what the API server enforces beyond the schema.
 
-`validation` says the same, and more, in Python. Tests hold the two together.
+`validation` has the same rules, and more, in Python. Tests check that the two agree.
 """
 
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ def _containers_in(role: types.ReplicaType) -> Rule:
     return {
         "rule": f"!('{role}' in self) || (has({template}) && has({template}.spec) "
         f"&& size({template}.spec.containers) > 0)",
-        "message": f"the template of {role} needs at least one container",
+        "message": "at least one container is required",
         "reason": "FieldValueRequired",
         "fieldPath": f".{role}.template.spec.containers",
     }
@@ -37,16 +37,16 @@ RULES: dict[type, list[Rule]] = {
     types.MPIJob: [
         {
             "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            "message": "the name becomes part of host names, so it must consist of lower-case "
-            "letters, digits and '-', start with a letter and not end with '-'",
+            "message": "must consist of lower-case letters, digits and '-', start with a letter "
+            "and not end with '-', because it becomes part of host names",
             "fieldPath": ".metadata.name",
         },
         {
             # 63 characters, less those of "-worker-".
             "rule": "size(self.metadata.name) "
             f"+ size(string({_WORKERS} > 0 ? {_WORKERS} - 1 : 0)) <= 55",
-            "message": "the name is too long: the name of a worker, '<name>-worker-<index>', "
-            "must have at most 63 characters",
+            "message": "too long: the name of a worker, '<name>-worker-<index>', may have at most "
+            "63 characters",
             "fieldPath": ".metadata.name",
         },
     ],
@@ -56,13 +56,12 @@ RULES: dict[type, list[Rule]] = {
             "|| !has(self.mpiReplicaSpecs['Worker'].replicas) "
             "|| self.mpiReplicaSpecs['Worker'].replicas > 0 "
             "|| (has(self.runLauncherAsWorker) && self.runLauncherAsWorker)",
-            "message": "the replicas of Worker must be at least 1, unless runLauncherAsWorker is "
-            "true",
+            "message": "must be at least 1 unless runLauncherAsWorker is true",
             "fieldPath": ".mpiReplicaSpecs.Worker.replicas",
         },
         {
             "rule": f"{_manager('self')} == {_manager('oldSelf')}",
-            "message": "managedBy cannot be changed",
+            "message": "field is immutable",
             "fieldPath": ".runPolicy.managedBy",
             "reason": "FieldValueForbidden",
         },
@@ -77,7 +76,7 @@ RULES: dict[type, list[Rule]] = {
         {
             "rule": "!('Launcher' in self) || !has(self['Launcher'].replicas) "
             "|| self['Launcher'].replicas == 1",
-            "message": "the replicas of Launcher must be 1",
+            "message": "must be 1",
             "fieldPath": ".Launcher.replicas",
         },
         _containers_in(types.ReplicaType.LAUNCHER),

@@ -1,9 +1,9 @@
-"""The conditions of a job: how one is set, so that every known reader understands the list.
+"""The conditions of a job, kept in an order that every known client understands.
 
-Readers differ. Flyte takes the newest true condition and, of two of the same second, the first.
-Others take the last of the list. Some call a job finished when `Succeeded` or `Failed` is there at
-all. So: the end of a job is at least a second newer than everything else, the condition that
-describes the job comes last, and there is no `Succeeded=False` and no `Failed=False`.
+Clients differ. Flyte takes the newest true condition and, of two of the same second, the first.
+Others take the last of the list. Some call a job finished when `Succeeded` or `Failed` is present
+at all. So the final condition is at least a second newer than all others, the condition that
+describes the job comes last, and there is never a `Succeeded=False` or `Failed=False`.
 """
 
 from collections.abc import Iterable
@@ -18,17 +18,17 @@ from .types import Condition, ConditionStatus, ConditionType
 Conditions: TypeAlias = tuple[Condition, ...]
 
 TERMINAL = frozenset({ConditionType.SUCCEEDED, ConditionType.FAILED})
-# Only one of them can be the case.
-_RIVALS = {
+# Only one of each pair can be true.
+_OPPOSITES = {
     ConditionType.RUNNING: ConditionType.RESTARTING,
     ConditionType.RESTARTING: ConditionType.RUNNING,
 }
 _TICK = timedelta(seconds=1)  # times in a status are whole seconds
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Reason(StrEnum):
-    """Why a condition is as it is. A failed launcher brings reasons of its own."""
+    """The reason of a condition. `Failed` may also have the reason of the launcher's failure."""
 
     CREATED = "MPIJobCreated"
     STARTING = "MPIJobStarting"
@@ -45,18 +45,18 @@ def condition(conditions: Conditions, kind: ConditionType) -> Condition | None:
 
 
 def is_true(conditions: Conditions, kind: ConditionType) -> bool:
-    """Whether a condition is there and true."""
+    """Whether a condition is present and true."""
     found = condition(conditions, kind)
     return found is not None and found.is_true
 
 
 def is_finished(conditions: Conditions) -> bool:
-    """Whether the job has come to its end, good or bad."""
+    """Whether the job has succeeded or failed."""
     return any(is_true(conditions, kind) for kind in TERMINAL)
 
 
 def describing(conditions: Conditions) -> Condition | None:
-    """The condition that tells most about the job: its end, else what became true last."""
+    """The condition that describes the job: the final one, else the one that became true last."""
     true = [each for each in conditions if each.is_true]
     # Of two of the same second the later one in the list: it was set last.
     return max(reversed(true), key=lambda each: (each.type in TERMINAL, _since(each)), default=None)
@@ -71,31 +71,31 @@ def with_condition(
     *,
     now: datetime,
 ) -> Conditions:
-    """The list after one condition was set; the same list if that changes nothing.
+    """The list with one condition set; the same list if that changes nothing.
 
-    A finished job keeps its conditions, whatever anybody still hears about it.
+    The conditions of a finished job do not change any more.
     """
     if kind in TERMINAL and status is not ConditionStatus.TRUE:
-        raise ValueError(f"{kind}={status} would be taken for the end of the job by some readers")
+        raise ValueError(f"some clients would take {kind}={status} for the end of the job")
     wanted = Condition(type=kind, status=status, reason=reason, message=message)
-    if is_finished(conditions) or _says_the_same(condition(conditions, kind), wanted):
+    if is_finished(conditions) or _is_same(condition(conditions, kind), wanted):
         return conditions
     others = _others(conditions, kind)
     return _in_order((*others, _stamped(wanted, condition(conditions, kind), others, now)))
 
 
-def _says_the_same(known: Condition | None, wanted: Condition) -> bool:
+def _is_same(known: Condition | None, wanted: Condition) -> bool:
     return known is not None and wanted == replace(
         known, last_update_time=None, last_transition_time=None
     )
 
 
 def _others(conditions: Conditions, kind: ConditionType) -> Conditions:
-    """The rest of the list, as it is once this condition holds."""
-    rest = (each for each in conditions if each.type not in (kind, _RIVALS.get(kind)))
+    """The other conditions that stay once this one is set."""
+    rest = (each for each in conditions if each.type not in (kind, _OPPOSITES.get(kind)))
     if kind not in TERMINAL:
         return tuple(rest)
-    # Its times stay: they say when the job ran, and tools compute durations from them.
+    # Running keeps its times: tools compute durations from them.
     return tuple(
         replace(each, status=ConditionStatus.FALSE) if each.type == ConditionType.RUNNING else each
         for each in rest
@@ -117,11 +117,11 @@ def _stamped(
 
 
 def _since(condition: Condition) -> datetime:
-    return condition.last_transition_time or _LONG_AGO
+    return condition.last_transition_time or _NEVER
 
 
 def _in_order(conditions: Conditions) -> Conditions:
-    """The same list with the describing condition at its end."""
+    """The list with the describing condition moved to the end."""
     last = describing(conditions)
     if last is None:
         return conditions

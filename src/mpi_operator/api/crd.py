@@ -1,7 +1,7 @@
-"""The custom resource definition `mpijobs.kubeflow.org`: what the API server knows about jobs.
+"""The CustomResourceDefinition `mpijobs.kubeflow.org`.
 
 It is small enough for plain `kubectl apply`, which keeps a copy in an annotation of at most 262,144
-bytes. A further version of the API is a further row of `_versions`.
+bytes. A new version of the API is a new row in `_versions`.
 """
 
 from copy import deepcopy
@@ -17,35 +17,40 @@ def _column(name: str, kind: str, path: str, description: str, *, wide: bool = F
     return column | ({"priority": 1} if wide else {})
 
 
-# The last condition is the one that describes the job (`conditions` sees to that), and a column can
-# only be a JSONPath.
+# `conditions` keeps the condition that describes the job last, because a column is a JSONPath.
 _COLUMNS = [
-    _column("State", "string", ".status.conditions[-1:].type", "What the job is doing."),
+    _column("State", "string", ".status.conditions[-1:].type", "State of the job."),
     _column(
-        "Workers", "integer", ".spec.mpiReplicaSpecs.Worker.replicas", "How many workers it wants."
+        "Workers",
+        "integer",
+        ".spec.mpiReplicaSpecs.Worker.replicas",
+        "Number of workers that the job asks for.",
     ),
     _column(
-        "Ready", "integer", ".status.replicaStatuses.Worker.active", "How many workers it has."
+        "Ready",
+        "integer",
+        ".status.replicaStatuses.Worker.active",
+        "Number of workers that are running.",
     ),
-    _column("Age", "date", ".metadata.creationTimestamp", "How long ago it was created."),
-    _column("MPI", "string", ".spec.mpiImplementation", "Which MPI it uses.", wide=True),
+    _column("Age", "date", ".metadata.creationTimestamp", "Time since the job was created."),
+    _column("MPI", "string", ".spec.mpiImplementation", "MPI implementation.", wide=True),
+    _column("Slots", "integer", ".spec.slotsPerWorker", "Ranks per worker.", wide=True),
     _column(
-        "Slots", "integer", ".spec.slotsPerWorker", "How many ranks a worker takes.", wide=True
+        "Reason", "string", ".status.conditions[-1:].reason", "Reason for the state.", wide=True
     ),
+    _column("Started", "date", ".status.startTime", "Time since the job started.", wide=True),
     _column(
-        "Reason", "string", ".status.conditions[-1:].reason", "Why it is in its state.", wide=True
+        "Finished", "date", ".status.completionTime", "Time since the job finished.", wide=True
     ),
-    _column("Started", "date", ".status.startTime", "How long ago it was started.", wide=True),
-    _column("Finished", "date", ".status.completionTime", "How long ago it finished.", wide=True),
 ]
 
 
 def custom_resource_definition() -> types.Manifest:
-    """The definition to install, to do with as one likes: nothing of it is shared."""
-    return deepcopy(_definition())
+    """The CRD as a manifest that the caller may change."""
+    return deepcopy(_crd())
 
 
-def _definition() -> types.Manifest:
+def _crd() -> types.Manifest:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

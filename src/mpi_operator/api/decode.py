@@ -1,7 +1,7 @@
-"""The door: a manifest goes in, and a job that is complete and can run comes out.
+"""Decodes a manifest into an MPIJob: every default is filled in, every field is valid.
 
-Past it every field is there and legal, so nobody else needs to look. Webhook, controller, command
-line and local cluster use the same door and therefore agree.
+The controller, the command line and the local cluster all decode here, so they agree on which jobs
+are valid, and no code after this checks again.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import msgspec
 
 from . import schema, validation
 from .field_errors import FieldError, InvalidJob
-from .schema_validation import Findings, Unknown, findings, without
+from .schema_validation import Report, UnknownField, pruned, validate
 from .types import MPIJob, ReplicaType, RunPolicy
 
 _RUN_POLICY = frozenset(RunPolicy.__struct_encode_fields__)
@@ -20,67 +20,68 @@ _ROLES = frozenset(ReplicaType)
 
 
 def decode_job(raw: Mapping[str, Any]) -> MPIJob:
-    """The job that a manifest describes, or InvalidJob with every error about it."""
-    reading = _read(raw)
-    if errors := _all_errors(reading):
+    """The job that a manifest describes; InvalidJob with every field error if it is not valid."""
+    decoded = _decode(raw)
+    if errors := _all_errors(decoded):
         raise InvalidJob(errors)
-    return reading.job
+    return decoded.job
 
 
 def decode_leniently(raw: Mapping[str, Any]) -> MPIJob:
-    """What can be understood of a manifest: for telling in its status that it is invalid."""
-    return _read(raw).job
+    """The job without its invalid fields: the status of an invalid job needs one, too."""
+    return _decode(raw).job
 
 
 def warnings(raw: Mapping[str, Any]) -> list[FieldError]:
-    """What is no error and will still surprise its author: typing errors, settings without effect.
+    """What is valid but probably not what the author meant: typos, settings without effect.
 
-    Never fails, whatever the manifest is like.
+    Never raises, whatever the manifest contains.
     """
-    reading = _read(raw)
-    typos = [FieldError(unknown.path, _about(unknown)) for unknown in reading.found.unknown]
-    return [*_ignored_roles(reading), *typos, *validation.advice(reading.job)]
+    decoded = _decode(raw)
+    typos = [FieldError(each.path, _hint(each)) for each in decoded.report.unknown_fields]
+    return [*_ignored_roles(decoded), *typos, *validation.warnings(decoded.job)]
 
 
 @dataclass(frozen=True)
-class _Reading:
-    sound: dict[str, Any]  # the manifest less what is not as the schema wants it
+class _Decoded:
+    manifest: dict[str, Any]  # without the fields that violate the schema
     job: MPIJob
-    found: Findings
+    report: Report
 
 
-def _read(raw: object) -> _Reading:
-    found = findings(raw, schema.job())
-    unusable = [path.keys for path in found.unusable]
-    sound = {} if () in unusable else without(raw, unusable)
-    return _Reading(sound, msgspec.convert(sound, MPIJob), found)
+def _decode(raw: object) -> _Decoded:
+    report = validate(raw, schema.job())
+    paths = [path.keys for path in report.to_prune]
+    manifest = {} if () in paths else pruned(raw, paths)
+    return _Decoded(manifest, msgspec.convert(manifest, MPIJob), report)
 
 
-def _all_errors(reading: _Reading) -> list[FieldError]:
-    # A rule that fails because of what was unusable only repeats what was said about that.
+def _all_errors(decoded: _Decoded) -> list[FieldError]:
+    # A rule about a pruned field would only repeat the schema's error about that field.
+    known = decoded.report.errors
     further = [
         error
-        for error in validation.errors(reading.job)
-        if not any(error.path.is_related_to(known.path) for known in reading.found.errors)
+        for error in validation.errors(decoded.job)
+        if not any(error.path.is_related_to(each.path) for each in known)
     ]
-    return reading.found.errors + further
+    return known + further
 
 
-def _ignored_roles(reading: _Reading) -> list[FieldError]:
-    roles = reading.sound.get("spec", {}).get("mpiReplicaSpecs", {})
+def _ignored_roles(decoded: _Decoded) -> list[FieldError]:
+    roles = decoded.manifest.get("spec", {}).get("mpiReplicaSpecs", {})
     return [
-        FieldError(validation.role_path(role), "is neither Launcher nor Worker and is ignored")
+        FieldError(validation.role_path(role), "ignored; the roles are Launcher and Worker")
         for role in roles
         if role not in _ROLES
     ]
 
 
-def _about(unknown: Unknown) -> str:
+def _hint(unknown: UnknownField) -> str:
     *parents, name = unknown.path.keys
     if parents == ["spec"] and name in _RUN_POLICY:
-        return "is ignored here; it belongs into spec.runPolicy"
+        return "ignored here; move it to spec.runPolicy"
     from difflib import get_close_matches  # noqa: PLC0415 — 4 ms that few jobs need
 
     similar = get_close_matches(str(name), unknown.known, n=1)
     hint = f"; did you mean {similar[0]}?" if similar else ""
-    return f"is unknown and ignored{hint}"
+    return f"unknown field, ignored{hint}"

@@ -1,4 +1,4 @@
-"""What is wrong with a job, and where: sentences for the person who wrote it."""
+"""Errors and warnings about single fields of a manifest, worded as the API server words them."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Path(NamedTuple):
-    """Where something is in a manifest: as keys to get there, and as people write it."""
+    """A place in a manifest: as keys for programs, as text for people."""
 
     keys: tuple[Hashable, ...] = ()
     text: str = ""
@@ -19,13 +19,13 @@ class Path(NamedTuple):
         return Path((*self.keys, key), f"{self.text}[{_shortened(str(key))}]")
 
     def is_related_to(self, other: "Path") -> bool:
-        """Whether one is inside the other."""
+        """Whether one contains the other."""
         return all(mine == theirs for mine, theirs in zip(self.keys, other.keys, strict=False))
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """One thing that is wrong."""
+    """What is wrong with one field."""
 
     path: Path
     message: str
@@ -35,15 +35,29 @@ class FieldError:
 
 
 class InvalidJob(ValueError):
-    """A manifest is not a job that can run; `errors` has every one."""
+    """A manifest is not a valid job; `errors` has every field error."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("; ".join(map(str, self.errors)))
 
 
+def required(detail: str = "") -> str:
+    return f"Required value: {detail}" if detail else "Required value"
+
+
+def invalid(value: object, detail: str) -> str:
+    return f"Invalid value: {shown(value)}: {detail}"
+
+
+def unsupported(value: object, supported: Iterable[str]) -> str:
+    return (
+        f"Unsupported value: {shown(value)}: supported values: {', '.join(map(shown, supported))}"
+    )
+
+
 def shown(value: object) -> str:
-    """A value as it may stand in a sentence: recognisable, and never long."""
+    """A value for a message: recognizable, and never long."""
     match value:
         case None:
             return "null"
@@ -54,9 +68,9 @@ def shown(value: object) -> str:
         case str():
             return f'"{_shortened(value)}"'
         case dict():
-            return "an object"
+            return "object"
         case list():
-            return "a list"
+            return "array"
         case _:
             return _shortened(repr(value))
 

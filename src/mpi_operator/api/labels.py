@@ -1,7 +1,7 @@
-"""How the parts of a job are marked, and how to find them.
+"""The labels of a job's objects, and selectors for them.
 
-The values are the name of the job, which validation keeps below 55 characters (a worker's name must
-fit into 63), roles and numbers: they always fit into a label.
+Every value fits into a label: job names are below 55 characters, because validation wants worker
+names to fit into 63; the others are roles and numbers.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ OPERATOR = "mpi-operator"  # Kueue looks for this value
 
 
 class Role(StrEnum):
-    """What a pod does for its job."""
+    """The role of a pod."""
 
     LAUNCHER = "launcher"
     WORKER = "worker"
@@ -33,28 +33,28 @@ def launcher_labels(job: MPIJob) -> dict[str, str]:
 
 
 def worker_labels(job: MPIJob, index: int) -> dict[str, str]:
-    """The labels of one worker pod. A launcher that is a worker too takes the first number."""
+    """The labels of one worker pod. A launcher that runs ranks, too, has index 0."""
     first = 1 if job.spec.run_launcher_as_worker else 0
     return _pod_labels(job, Role.WORKER) | {REPLICA_INDEX: str(first + index)}
 
 
 def object_labels(job: MPIJob) -> dict[str, str]:
-    """The labels of everything that is no pod."""
+    """The labels of objects other than pods."""
     return {APP: job.metadata.name} | pod_selector(job)
 
 
 def pod_selector(job: MPIJob) -> dict[str, str]:
-    """What all pods of a job have in common."""
+    """The labels that select all pods of a job."""
     return {OPERATOR_NAME: OPERATOR, JOB_NAME: job.metadata.name}
 
 
 def role_selector(job: MPIJob, role: Role) -> dict[str, str]:
-    """What the pods of one role have in common."""
+    """The labels that select the pods of one role."""
     return pod_selector(job) | {JOB_ROLE: role.value}
 
 
 def as_selector(labels: Mapping[str, str]) -> str:
-    """Labels as the API server wants them in a query and in `status.selector`."""
+    """Labels as a label selector, for queries and for `status.selector`."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
@@ -63,7 +63,7 @@ def _pod_labels(job: MPIJob, role: Role) -> dict[str, str]:
 
 
 def _older_labels(job: MPIJob, role: Role) -> dict[str, str]:
-    """What versions before v2beta1 put on pods. MLRun, Katib and old scripts select by them."""
+    """Labels of versions before v2beta1. MLRun, Katib and old scripts still select by them."""
     return {
         "group-name": "kubeflow.org",
         "mpi-job-name": job.metadata.name,

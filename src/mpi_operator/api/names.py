@@ -1,6 +1,6 @@
-"""What the parts of a job are called. Names are fixed, so that nothing is ever made twice.
+"""The names of a job's objects. They are fixed, so no object is ever created twice.
 
-Other programs rely on them: Flyte links logs by `<job>-worker-<index>`.
+Other programs rely on them: Flyte links to logs by `<job>-worker-<index>`.
 """
 
 from .types import MPIJob
@@ -9,60 +9,63 @@ _DEFAULT_CLUSTER_DOMAIN = "cluster.local"
 
 
 def service(job: MPIJob) -> str:
-    """The headless Service, through which hosts find each other."""
+    """The headless Service that gives pods their DNS names."""
     return job.metadata.name
 
 
 def config_map(job: MPIJob) -> str:
-    """The hostfile and the script that discovers hosts."""
+    """The ConfigMap with the hostfile and the host discovery script."""
     return f"{job.metadata.name}-config"
 
 
 def ssh_secret(job: MPIJob) -> str:
-    """The key pair of the job."""
+    """The Secret with the SSH key pair."""
     return f"{job.metadata.name}-ssh"
 
 
 def launcher(job: MPIJob) -> str:
-    """The launcher job, and the host name of its pod."""
+    """The launcher's Job, and the host name of its pod."""
     return f"{job.metadata.name}-launcher"
 
 
 def worker(job: MPIJob, index: int) -> str:
-    """One worker pod, and its host name."""
+    """A worker pod, and its host name."""
     return f"{job.metadata.name}-worker-{index}"
 
 
 def pod_group(job: MPIJob) -> str:
-    """What a gang scheduler knows the pods by."""
+    """The PodGroup for a gang scheduler."""
     return job.metadata.name
 
 
 def worker_index(job: MPIJob, pod_name: str) -> int | None:
-    """Which worker a pod is. Its label would be off by one where the launcher is a worker too."""
+    """The index of a worker pod; None for other pods.
+
+    The label differs by one where the launcher runs ranks, too.
+    """
     digits = pod_name.removeprefix(f"{job.metadata.name}-worker-")
     is_worker = digits.isdecimal() and pod_name == worker(job, int(digits))
     return int(digits) if is_worker else None
 
 
 def domain(job: MPIJob, cluster_domain: str = "") -> str:
-    """Where the hosts of a job are; without a cluster domain, from anywhere in the cluster."""
+    """The DNS domain of the job's hosts; without a cluster domain it works in any cluster."""
     domain = f"{service(job)}.{job.metadata.namespace}.svc"
     return f"{domain}.{cluster_domain}" if cluster_domain else domain
 
 
 def search_domain(job: MPIJob, cluster_domain: str = "") -> str:
-    """What makes bare host names work. A search domain has to be complete."""
+    """The DNS search domain that resolves bare host names. It has to be fully qualified."""
     return domain(job, cluster_domain or _DEFAULT_CLUSTER_DOMAIN)
 
 
 def host(job: MPIJob, pod_name: str, cluster_domain: str = "") -> str:
-    """How a pod of the job is reached from the others."""
+    """The DNS name of a pod of the job."""
     return f"{pod_name}.{domain(job, cluster_domain)}"
 
 
 def hosts(job: MPIJob, cluster_domain: str = "") -> list[str]:
-    """Every host that ranks run on: the launcher first, if it is one of them."""
+    """Every host that runs ranks; if the launcher does, it comes first."""
     launchers = [launcher(job)] if job.spec.run_launcher_as_worker else []
     workers = [worker(job, index) for index in range(job.spec.worker_count)]
     return [host(job, pod, cluster_domain) for pod in (*launchers, *workers)]

@@ -1,27 +1,30 @@
-"""The schema of an MPIJob, made from its types: what `conformance` checks and the API server knows.
+"""The OpenAPI schema of an MPIJob, generated from `types` and the rules in `cel`.
 
-Pod templates have the schema of the Kubernetes API server that `scripts/pod_template_schema.py`
-asked. The rest follows from `types`, with the rules of `cel`.
+`schema_validation` validates with it, and the CRD contains it. The schema of pod templates is
+Kubernetes' own, as `scripts/pod_template_schema.py` got it from an API server.
 """
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import inspect
 
-from . import cel, docs, types
+from . import cel, types
 
 Schema: TypeAlias = dict[str, Any]
 
-# Types with a field for each role; in the API they are maps, and other keys are let be.
+# Types with a field for each role. In the API they are maps that accept other keys, too.
 _BY_ROLE: Mapping[type, type[msgspec.Struct]] = {
     types.ReplicaSpecs: types.ReplicaSpec,
     types.ReplicaStatuses: types.ReplicaStatus,
 }
-# What must be given although the type has something to put there.
+# Fields that are required although their type has a default.
 _REQUIRED: Mapping[type, tuple[str, ...]] = {
     types.MPIJob: ("spec",),
     types.MPIJobSpec: ("mpiReplicaSpecs",),
@@ -31,7 +34,7 @@ _OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 @cache
 def job() -> Schema:
-    """The schema of a job without documentation, to check manifests with."""
+    """The schema that manifests are validated against, without descriptions."""
     schema = _Schemas(with_docs=False).of(types.MPIJob)
     schema["properties"] |= {
         "apiVersion": {"type": "string", "enum": [types.API_VERSION]},
@@ -42,9 +45,9 @@ def job() -> Schema:
 
 
 def served_job() -> Schema:
-    """The schema of a job as the API server wants it: documented, with the server's metadata."""
+    """The schema for the CRD: with descriptions, and the metadata as the API server wants it."""
     schema = _Schemas(with_docs=True).of(types.MPIJob)
-    name = {"type": "string", "maxLength": 253}  # a bound, for the cost of the rules about it
+    name = {"type": "string", "maxLength": 253}  # bounds the cost of its CEL rules
     schema["properties"] |= {
         "apiVersion": {"type": "string", "description": f"Always `{types.API_VERSION}`."},
         "kind": {"type": "string", "description": f"Always `{types.KIND}`."},
@@ -56,7 +59,7 @@ def served_job() -> Schema:
 @cache
 def pod_template() -> Schema:
     """The schema of a pod template."""
-    # Every `mpijob run` waits for this: importlib.resources and json take five times as long.
+    # Every `mpijob run` waits for this; importlib.resources and json take five times as long.
     text = Path(__file__).with_name("pod_template.json").read_bytes()
     schema: Schema = msgspec.json.decode(text)
     return schema
@@ -83,13 +86,13 @@ _KUBERNETES: Mapping[str, Callable[[], Schema]] = {
 
 
 class _Schemas:
-    """From types to schemas."""
+    """Generates schemas from types."""
 
     def __init__(self, *, with_docs: bool) -> None:
         self._with_docs = with_docs
 
     def of(self, cls: type[msgspec.Struct]) -> Schema:
-        """The schema of a struct, with the rules about it."""
+        """The schema of a struct, with its CEL rules."""
         return self._value(inspect.type_info(cls))
 
     def _struct(self, info: inspect.StructType) -> Schema:
@@ -110,7 +113,7 @@ class _Schemas:
 
     def _field(self, cls: type[msgspec.Struct], field: inspect.Field) -> tuple[str, Schema]:
         schema = dict(self._value(field.type))
-        if self._with_docs and (text := docs.field_docs(cls).get(field.name)):
+        if self._with_docs and (text := field_docs(cls).get(field.name)):
             schema = {"description": text} | schema
         if _is_worth_storing(field.default):
             schema["default"] = msgspec.to_builtins(field.default)  # no enum: it becomes YAML
@@ -137,8 +140,33 @@ class _Schemas:
                 return _scalar(info)
 
 
+@cache
+def field_docs(cls: type) -> dict[str, str]:
+    """The docstring below each field of a class and its bases, from the source.
+
+    Python does not keep these strings.
+    """
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__ == cls.__module__:
+            docs.update(_own_docs(base))
+    return docs
+
+
+def _own_docs(cls: type) -> Iterator[tuple[str, str]]:
+    tree = ast.parse(getsource(cls)).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    for statement, following in pairwise(tree.body):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, cleandoc(text).replace("\n", " ")
+
+
 def _is_worth_storing(default: object) -> bool:
-    """Whether the server should write a default into jobs. Empty strings and zeros tell nobody."""
+    """Whether the server should write a default into jobs: not if it is empty or zero."""
     return isinstance(default, bool) or (isinstance(default, int | str) and bool(default))
 
 

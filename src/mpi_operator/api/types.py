@@ -1,9 +1,8 @@
-"""An MPIJob of `kubeflow.org/v2beta1`, with every field that it has.
+"""The types of an MPIJob (`kubeflow.org/v2beta1`).
 
-These types are the one source of field names, types, limits, defaults and documentation: the custom
-resource definition, the checks and the reference are made from them. What is not given has its
-default as soon as it is decoded, so nobody asks twice. Pod templates stay plain dicts, because
-typed models lose the fields that they do not know.
+They are the only source of field names, types, limits, defaults and documentation: the CRD, the
+validation and the reference are generated from them. Decoding fills in every default. Pod templates
+stay plain dicts, because typed models lose the fields that they do not know.
 """
 
 from datetime import datetime
@@ -27,25 +26,25 @@ Int32 = Annotated[int, Meta(extra_json_schema={"format": "int32"})]
 Natural32 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32"})]
 Natural64 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})]
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
-# Of more hosts than that not even the shortest names fit into a ConfigMap. Without a limit, one job
-# with a typing error in it would make the operator count to two thousand million.
+# A hostfile with more hosts would not fit into a ConfigMap. Without a limit, one typo could make
+# the operator count to two billion.
 Replicas = Annotated[int, Meta(ge=0, le=20_000, extra_json_schema={"format": "int32"})]
 Time = Annotated[datetime, Meta(tz=True)]
-# Kinds of Kubernetes' own, whose schemas are Kubernetes' own too.
+# Types of Kubernetes, with the schemas of Kubernetes.
 Quantity = Annotated[int | str, Meta(extra={"schema": "Quantity"})]
 PodTemplate = Annotated[dict[str, Any], Meta(extra={"schema": "PodTemplate"})]
 LabelSelector = Annotated[dict[str, Any], Meta(extra={"schema": "LabelSelector"})]
 
 
 class ReplicaType(StrEnum):
-    """The two roles, as `mpiReplicaSpecs` and `replicaStatuses` spell them."""
+    """The roles, as spelled in `mpiReplicaSpecs` and `replicaStatuses`."""
 
     LAUNCHER = "Launcher"
     WORKER = "Worker"
 
 
 class Implementation(StrEnum):
-    """Which MPI the images contain."""
+    """The MPI implementation in the images."""
 
     OPEN_MPI = "OpenMPI"
     INTEL = "Intel"
@@ -53,14 +52,14 @@ class Implementation(StrEnum):
 
 
 class RestartPolicy(StrEnum):
-    """What happens to a container that ended."""
+    """When a terminated container is restarted."""
 
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
 
 
 class CleanPodPolicy(StrEnum):
-    """Which worker pods are deleted when the job has finished."""
+    """Which worker pods are deleted after the job has finished."""
 
     ALL = "All"
     NONE = "None"
@@ -75,14 +74,14 @@ class LauncherCreationPolicy(StrEnum):
 
 
 class Manager(StrEnum):
-    """Who may be told to run a job."""
+    """The controllers that may run a job."""
 
     MPI_OPERATOR = "kubeflow.org/mpi-operator"
     MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 
 
 class ConditionType(StrEnum):
-    """What a condition is about. Readers take one they do not know for an undefined state."""
+    """The types of conditions. Clients treat a type they do not know as an undefined state."""
 
     CREATED = "Created"
     RUNNING = "Running"
@@ -93,7 +92,7 @@ class ConditionType(StrEnum):
 
 
 class ConditionStatus(StrEnum):
-    """Whether it is so."""
+    """The status of a condition."""
 
     TRUE = "True"
     FALSE = "False"
@@ -101,70 +100,74 @@ class ConditionStatus(StrEnum):
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
-    """A part of a job. What it does not know is ignored when decoding."""
+    """The base of all types. Decoding ignores unknown fields."""
 
 
 class SchedulingPolicy(Part, frozen=True):
-    """How a gang scheduler treats the pods of the job."""
+    """How a gang scheduler schedules the pods of the job."""
 
     min_available: Int32 | None = None
-    """How many pods must be schedulable before any is started. By default all of them."""
+    """Minimum number of pods that must be schedulable before any pod starts. Defaults to all
+    pods."""
 
     queue: str = ""
-    """The queue of the pod group. Volcano only."""
+    """Queue of the PodGroup. Volcano only."""
 
     min_resources: dict[str, Quantity] = {}
-    """What must be free before any pod is started. By default the sum of what the pods ask for."""
+    """Resources that must be free before any pod starts. Defaults to the sum of the pods'
+    requests."""
 
     priority_class: str = ""
-    """The priority class of the pod group. By default the launcher's, else the workers'.
-    Volcano only."""
+    """Priority class of the PodGroup. Defaults to the launcher's, then the workers'. Volcano
+    only."""
 
     schedule_timeout_seconds: Int32 | None = None
-    """For how long the scheduler waits for the whole group. scheduler-plugins only."""
+    """How long the scheduler waits for the whole group, in seconds. scheduler-plugins only."""
 
 
 class RunPolicy(Part, frozen=True):
-    """How long the job runs, how often it is tried, and what is left of it."""
+    """Time limits, retries, suspension and cleanup of the job."""
 
     clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
-    """Which worker pods are deleted when the job has finished. `Running` keeps those that have
-    ended, and with them their logs. The default is `None`."""
+    """Which worker pods to delete after the job has finished. `Running` keeps terminated pods and
+    their logs. Defaults to `None`."""
 
     ttl_seconds_after_finished: Natural32 | None = None
-    """How long the launcher is kept after the job has finished. By default for ever."""
+    """How long to keep the launcher after the job has finished, in seconds. Defaults to no
+    limit."""
 
     active_deadline_seconds: Natural64 | None = None
-    """How long the launcher may run before the job has failed."""
+    """How long the launcher may run before the job fails, in seconds. Defaults to no limit."""
 
     backoff_limit: Natural32 | None = None
-    """How often the launcher is tried again before the job has failed. The default is 6."""
+    """Number of launcher retries before the job fails. Defaults to 6."""
 
     scheduling_policy: SchedulingPolicy | None = None
-    """How a gang scheduler treats the pods. Without gang scheduling it has no effect."""
+    """How a gang scheduler schedules the pods. Has no effect without gang scheduling."""
 
     suspend: bool = False
-    """Whether the job has to wait. To suspend a running job deletes its pods; when it is resumed
-    it starts anew."""
+    """Whether the job is suspended. Suspending a running job deletes its pods; resuming it starts
+    it from the beginning."""
 
     managed_by: Manager | None = None
-    """Who runs the job: `kubeflow.org/mpi-operator`, which is the default, or
-    `kueue.x-k8s.io/multikueue`, with which this operator leaves it alone. Cannot be changed."""
+    """Controller that runs the job: `kubeflow.org/mpi-operator` (the default) or
+    `kueue.x-k8s.io/multikueue`. This operator ignores jobs with another controller. Immutable."""
 
 
 class ReplicaSpec(Part, frozen=True):
     """The pods of one role."""
 
     replicas: Replicas = 1
-    """How many pods. The launcher is always 1. Workers may be 0 only with `runLauncherAsWorker`,
-    and are 20,000 at most."""
+    """Number of pods. Must be 1 for the launcher and at most 20,000 for workers. Workers may be 0
+    only with `runLauncherAsWorker`."""
 
     restart_policy: RestartPolicy | None = None
-    """What happens to a container that ended. The default is `OnFailure` for the launcher and
-    `Never` for workers. It overrides the one in the template."""
+    """When to restart a terminated container. Defaults to `OnFailure` for the launcher and `Never`
+    for workers. Overrides the restart policy in the template."""
 
     template: PodTemplate = {}
-    """The pod. The first container gets what MPI needs; further ones are left as they are."""
+    """Pod template. The operator adds what MPI needs to the first container and leaves the other
+    containers unchanged."""
 
 
 class LauncherSpec(ReplicaSpec, frozen=True):
@@ -174,42 +177,43 @@ class LauncherSpec(ReplicaSpec, frozen=True):
 
 
 class WorkerSpec(ReplicaSpec, frozen=True):
-    """The pods in which the ranks run."""
+    """The pods that run the ranks."""
 
     restart_policy: RestartPolicy = RestartPolicy.NEVER
 
 
 class ReplicaSpecs(Part, frozen=True, rename="pascal"):
-    """The roles of a job. A job needs a launcher; who else is named here is ignored."""
+    """The roles of a job. The launcher is required; unknown roles are ignored."""
 
     launcher: LauncherSpec = LauncherSpec()
     worker: WorkerSpec | None = None
 
 
 class MPIJobSpec(Part, frozen=True):
-    """What is wanted."""
+    """The desired state of a job."""
 
     mpi_replica_specs: ReplicaSpecs = ReplicaSpecs()
-    """The pods of the job by role: `Launcher`, which is required, and `Worker`."""
+    """Pods of the job by role: `Launcher` (required) and `Worker`."""
 
     slots_per_worker: Natural32 = 1
-    """How many ranks each worker has room for."""
+    """Number of ranks that each worker can run."""
 
     run_launcher_as_worker: bool = False
-    """Whether ranks run in the launcher too."""
+    """Whether ranks run in the launcher, too."""
 
     run_policy: RunPolicy = RunPolicy()
-    """How long the job runs, how often it is tried, and what is left of it."""
+    """Time limits, retries, suspension and cleanup of the job."""
 
     ssh_auth_mount_path: str = "/root/.ssh"
-    """Where the SSH keys of the job are mounted: the `.ssh` directory of the user who runs it."""
+    """Where the SSH keys are mounted: the `.ssh` directory of the user that the containers run
+    as."""
 
     launcher_creation_policy: LauncherCreationPolicy = LauncherCreationPolicy.AT_STARTUP
-    """When the launcher is created: `AtStartup`, together with the workers, or
+    """When to create the launcher: `AtStartup`, together with the workers, or
     `WaitForWorkersReady`."""
 
     mpi_implementation: Implementation = Implementation.OPEN_MPI
-    """Which MPI the images contain. It decides what the hostfile looks like."""
+    """MPI implementation in the images. It determines the format of the hostfile."""
 
     @property
     def launcher(self) -> LauncherSpec:
@@ -221,35 +225,35 @@ class MPIJobSpec(Part, frozen=True):
 
     @property
     def worker_count(self) -> int:
-        """How many worker pods there should be."""
+        """The number of worker pods that the spec asks for."""
         return self.worker.replicas if self.worker else 0
 
     @property
     def launcher_waits(self) -> bool:
-        """Whether the launcher comes only after the workers."""
+        """Whether the launcher is created only after all workers are ready."""
         return self.launcher_creation_policy is LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
 
 
 class Condition(Part, frozen=True):
-    """One of the facts in a status: whether it is so, since when and why."""
+    """One condition of a job."""
 
     type: str
-    """What it is about: `Created`, `Running`, `Suspended`, `Succeeded` or `Failed`."""
+    """Type of the condition: `Created`, `Running`, `Suspended`, `Succeeded` or `Failed`."""
 
     status: ConditionStatus
-    """Whether it is so."""
+    """Status of the condition: `True`, `False` or `Unknown`."""
 
     reason: str = ""
-    """Why, in one word for programs."""
+    """Machine-readable reason for the status, in one word."""
 
     message: str = ""
-    """Why, in a sentence for people."""
+    """Human-readable explanation of the status."""
 
     last_update_time: Time | None = None
-    """When anything about this condition changed."""
+    """Last time that the condition was updated."""
 
     last_transition_time: Time | None = None
-    """Since when the status is as it is."""
+    """Last time that the status changed."""
 
     @property
     def is_true(self) -> bool:
@@ -257,33 +261,33 @@ class Condition(Part, frozen=True):
 
 
 class ReplicaStatus(Part, frozen=True, omit_defaults=False):
-    """How the pods of one role are doing. Zeros are spelled out, for they are what people see."""
+    """The number of pods of one role by state. Zeros are written, because people read them."""
 
     active: Natural32 = 0
-    """How many pods run."""
+    """Number of running pods."""
 
     succeeded: Natural32 = 0
-    """How many pods succeeded."""
+    """Number of pods that succeeded."""
 
     failed: Natural32 = 0
-    """How many pods failed."""
+    """Number of pods that failed."""
 
     label_selector: LabelSelector | UnsetType = UNSET
-    """Deprecated and never set."""
+    """Deprecated, never set."""
 
     selector: str | UnsetType = UNSET
-    """Deprecated and never set: the selector of the workers is `status.selector`."""
+    """Deprecated, never set. The selector of the workers is in `status.selector`."""
 
 
 class ReplicaStatuses(Part, frozen=True, rename="pascal"):
-    """How each role is doing. One that has no pods yet is not there."""
+    """The status of each role. A role without pods has none."""
 
     launcher: ReplicaStatus | None = None
     worker: ReplicaStatus | None = None
 
 
 class MPIJobStatus(Part, frozen=True):
-    """What is, as the operator saw it last."""
+    """The observed state of a job."""
 
     conditions: Annotated[
         tuple[Condition, ...],
@@ -294,29 +298,29 @@ class MPIJobStatus(Part, frozen=True):
             }
         ),
     ] = ()
-    """What is known about the job. The last one describes its state."""
+    """Conditions of the job. The last one describes its current state."""
 
     replica_statuses: ReplicaStatuses = ReplicaStatuses()
-    """How many pods of each role run, succeeded and failed."""
+    """Number of running, succeeded and failed pods of each role."""
 
     start_time: Time | None = None
-    """When the operator started on the job, or resumed it."""
+    """When the operator started or last resumed the job."""
 
     completion_time: Time | None = None
     """When the job finished."""
 
     last_reconcile_time: Time | None = None
-    """Kept for programs that know it; never set."""
+    """Never set. Kept for clients that know it."""
 
     observed_generation: Int64 | None = None
-    """The generation of the spec that this status is about."""
+    """Generation of the spec that this status describes."""
 
     selector: str = ""
-    """Which pods are workers, as a label selector: what autoscalers measure."""
+    """Label selector of the worker pods, for autoscalers."""
 
 
 class Metadata(Part, frozen=True):
-    """What every object says about itself, less managed fields."""
+    """The metadata of an object, without managed fields."""
 
     name: str = ""
     generate_name: str = ""
@@ -333,26 +337,23 @@ class Metadata(Part, frozen=True):
 
 
 class MPIJob(Part, frozen=True):
-    """A job: a launcher that runs mpirun, and workers that the ranks run in."""
+    """A job: a launcher that runs mpirun, and workers that run the ranks."""
 
     metadata: Metadata = field(default_factory=Metadata)
 
     spec: MPIJobSpec = field(default_factory=MPIJobSpec)
-    """What is wanted."""
+    """Desired state of the job."""
 
     status: MPIJobStatus = field(default_factory=MPIJobStatus)
-    """What is, as the operator saw it last."""
+    """Observed state of the job."""
 
 
 def manifest(job: MPIJob) -> Manifest:
-    """The job as Kubernetes writes it, to do with as one likes: nothing of it is shared.
-
-    Fields that have their default are left out.
-    """
+    """The job as a manifest that the caller may change. Fields with their default are left out."""
     return {"apiVersion": API_VERSION, "kind": KIND, **msgspec.json.decode(_encode(job))}
 
 
 def status_manifest(status: MPIJobStatus) -> Manifest:
-    """A status as Kubernetes writes it."""
+    """The status as a manifest."""
     decoded: Manifest = msgspec.json.decode(_encode(status))
     return decoded

@@ -1,4 +1,4 @@
-"""A real API server that knows MPIJobs."""
+"""A real API server with the CRD installed."""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,10 @@ from tests.support.mpijobs import install
 
 
 @pytest.fixture(scope="session", autouse=True)
-def definition(control_plane: ControlPlane) -> None:
-    """Our definition, installed and served. Once for all tests: it is large.
+def crd(control_plane: ControlPlane) -> None:
+    """Installs our CRD, once for all tests because it is large.
 
-    Only on a control plane of ours: a cluster of the user's may have another one in use.
+    Only on a control plane of ours: on a user's cluster another CRD may be in use.
     """
     asyncio.run(_install(control_plane.kubeconfig()))
 

@@ -1,4 +1,4 @@
-"""What the API server refuses, in which words, and that our own validation agrees with it."""
+"""What the API server rejects, with which message, and that our own validation agrees."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ def policy(**fields: Any) -> Manifest:
     return mpijob(runPolicy=fields)
 
 
-REFUSED = [
+REJECTED = [
     pytest.param(mpijob("1pi"), "metadata.name.*start with a letter", id="a name with a digit"),
     pytest.param(mpijob("a.b"), "metadata.name.*host names", id="a name with a dot"),
     pytest.param(mpijob("a" * 55), "metadata.name.*too long", id="a long name"),
@@ -29,21 +29,21 @@ REFUSED = [
     pytest.param(without(mpijob(), "spec"), "spec: Required", id="no spec"),
     pytest.param(without(mpijob(), SPECS), "mpiReplicaSpecs: Required", id="no roles"),
     pytest.param(
-        without(mpijob(), f"{SPECS}.Launcher"), "a job needs a Launcher", id="no launcher"
+        without(mpijob(), f"{SPECS}.Launcher"), "Launcher.*Required value", id="no launcher"
     ),
-    pytest.param(mpijob(launcher={"replicas": 2}), "Launcher must be 1", id="two launchers"),
-    pytest.param(mpijob(launcher={"replicas": 0}), "Launcher must be 1", id="zero launchers"),
-    pytest.param(mpijob(worker={"replicas": 0}), "at least 1, unless", id="zero workers"),
+    pytest.param(mpijob(launcher={"replicas": 2}), "Launcher.*must be 1", id="two launchers"),
+    pytest.param(mpijob(launcher={"replicas": 0}), "Launcher.*must be 1", id="zero launchers"),
+    pytest.param(mpijob(worker={"replicas": 0}), "Worker.*at least 1 unless", id="zero workers"),
     pytest.param(mpijob(worker={"replicas": -1}), "greater than or equal to 0", id="minus one"),
     pytest.param(
-        mpijob(worker={"replicas": 2_000_000_000}), "less than or equal to 20000", id="everybody"
+        mpijob(worker={"replicas": 2_000_000_000}), "less than or equal to 20000", id="two billion"
     ),
     pytest.param(
-        mpijob(launcher={"template": {}}), "Launcher needs at least one container", id="no template"
+        mpijob(launcher={"template": {}}), "Launcher.*containers: Required", id="no template"
     ),
     pytest.param(
         mpijob(worker={"template": {"spec": {"containers": []}}}),
-        "Worker needs at least one container",
+        "Worker.*containers: Required",
         id="no containers",
     ),
     pytest.param(
@@ -76,7 +76,7 @@ REFUSED = [
     ),
 ]
 
-TAKEN = [
+ACCEPTED = [
     pytest.param(mpijob("a" * 54), id="the longest name"),
     pytest.param(mpijob("a" * 53, worker={"replicas": 100}), id="the longest name with 99"),
     pytest.param(without(mpijob(), f"{SPECS}.Worker"), id="no workers"),
@@ -96,8 +96,8 @@ TAKEN = [
 ]
 
 
-async def refusal(client: HttpClient, namespace: str, job: Manifest) -> str:
-    """The server's words about a job, or nothing if it takes it."""
+async def rejection(client: HttpClient, namespace: str, job: Manifest) -> str:
+    """The server's error about a job; empty if it accepts the job."""
     try:
         await client.create(MPIJOBS, changed(job, "metadata.namespace", namespace))
     except (errors.Invalid, errors.BadRequest) as error:
@@ -113,16 +113,16 @@ def is_valid(job: Manifest) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("job", "words"), REFUSED)
-async def test_what_the_server_refuses_we_refuse(client: HttpClient, namespace: str, job, words):
-    with pytest.raises(errors.Invalid, match=words):
+@pytest.mark.parametrize(("job", "message"), REJECTED)
+async def test_we_reject_what_the_server_rejects(client: HttpClient, namespace: str, job, message):
+    with pytest.raises(errors.Invalid, match=message):
         await client.create(MPIJOBS, changed(job, "metadata.namespace", namespace))
     assert not is_valid(job)
 
 
-@pytest.mark.parametrize("job", TAKEN)
-async def test_what_the_server_takes_we_take(client: HttpClient, namespace: str, job):
-    assert await refusal(client, namespace, job) == ""
+@pytest.mark.parametrize("job", ACCEPTED)
+async def test_we_accept_what_the_server_accepts(client: HttpClient, namespace: str, job):
+    assert await rejection(client, namespace, job) == ""
     assert is_valid(job)
 
 
@@ -176,14 +176,14 @@ BASE = mpijob(
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_the_server_and_we_agree_about_odd_values(
+async def test_we_agree_with_the_server_about_odd_values(
     client: HttpClient, namespace: str, place: str
 ):
     named = [changed(BASE, "metadata.name", f"pi-{number}") for number in range(len(ODD))]
     jobs = [changed(job, place, odd) for job, odd in zip(named, ODD, strict=True)]
-    words = await asyncio.gather(*(refusal(client, namespace, job) for job in jobs))
-    verdicts = zip(ODD, map(is_valid, jobs), words, strict=True)
-    assert [(odd, told) for odd, is_valid, told in verdicts if is_valid != (told == "")] == []
+    messages = await asyncio.gather(*(rejection(client, namespace, job) for job in jobs))
+    verdicts = zip(ODD, map(is_valid, jobs), messages, strict=True)
+    assert [(odd, error) for odd, is_valid, error in verdicts if is_valid != (error == "")] == []
 
 
 # --- what may change later
@@ -199,13 +199,13 @@ async def test_the_server_and_we_agree_about_odd_values(
         pytest.param(None, {"managedBy": KUEUES}, id="added with all the rest"),
     ],
 )
-async def test_the_manager_cannot_be_changed(client: HttpClient, namespace: str, before, after):
+async def test_managed_by_is_immutable(client: HttpClient, namespace: str, before, after):
     await client.create(MPIJOBS, mpijob("pi", namespace, runPolicy=before))
-    with pytest.raises(errors.Invalid, match="managedBy cannot be changed"):
+    with pytest.raises(errors.Invalid, match=r"managedBy.*immutable"):
         await client.patch(MPIJOBS, "pi", {"spec": {"runPolicy": after}}, namespace)
 
 
-async def test_what_kueue_changes_can_be_changed(client: HttpClient, namespace: str):
+async def test_kueue_may_change_what_it_has_to(client: HttpClient, namespace: str):
     job = mpijob("pi", namespace, runPolicy={"suspend": True, "managedBy": OURS})
     await client.create(MPIJOBS, job)
     admitted = template(

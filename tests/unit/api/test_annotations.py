@@ -1,4 +1,4 @@
-"""Settings that are annotations."""
+"""Annotations of a job."""
 
 from datetime import timedelta
 
@@ -41,9 +41,9 @@ def test_how_long_a_start_may_take(text, seconds):
 
 
 @pytest.mark.parametrize(("text", "is_warned"), [("10m", False), ("10 minutes", True), ("", True)])
-def test_a_time_that_nobody_understands_is_warned_about(text, is_warned):
+def test_an_invalid_duration_causes_a_warning(text, is_warned):
     manifest = mpijob()
     manifest["metadata"]["annotations"] = {annotations.INIT_TIMEOUT: text}
-    assert decode_job(manifest)  # it is no reason not to run
-    told = [str(each) for each in warnings(manifest)]
-    assert any("init-timeout" in each and '"10m"' in each for each in told) == is_warned
+    assert decode_job(manifest)  # it can still run
+    messages = [str(each) for each in warnings(manifest)]
+    assert any("init-timeout" in each and '"10m"' in each for each in messages) == is_warned

@@ -1,4 +1,4 @@
-"""How the state of a job is told. Spec 3.1, and what its readers need."""
+"""The conditions of a job. Spec 3.1, and what clients rely on."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +34,7 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def told(*story: tuple[ConditionType, ConditionStatus, float]) -> Conditions:
+def after_story(*story: tuple[ConditionType, ConditionStatus, float]) -> Conditions:
     """The list after these things happened, each some seconds after the beginning."""
     conditions: Conditions = ()
     for kind, status, seconds in story:
@@ -99,40 +99,40 @@ def test_the_first_condition():
         pytest.param(
             [(CREATED, TRUE, 0), (RUNNING, TRUE, 0)],
             ["Created=True", "Running=True"],
-            id="within a second, what was said last describes it",
+            id="within a second, the one set last describes it",
         ),
         pytest.param(
             [(SUCCEEDED, TRUE, 0), (RUNNING, TRUE, 5), (FAILED, TRUE, 6)],
             ["Succeeded=True"],
-            id="what is heard after the end changes nothing",
+            id="nothing changes after the end",
         ),
     ],
 )
 def test_the_list_after_a_story(story, list_):
-    assert shown(told(*story)) == list_
+    assert shown(after_story(*story)) == list_
 
 
-def test_saying_the_same_again_changes_nothing():
-    conditions = told((CREATED, TRUE, 0))
+def test_setting_the_same_condition_again_changes_nothing():
+    conditions = after_story((CREATED, TRUE, 0))
     again = with_condition(conditions, CREATED, TRUE, "CreatedTrue", "…", now=after(60))
     assert again is conditions
 
 
 def test_another_reason_is_an_update_and_no_transition():
-    conditions = told((RUNNING, FALSE, 0))
+    conditions = after_story((RUNNING, FALSE, 0))
     (running,) = with_condition(conditions, RUNNING, FALSE, "Quota", "…", now=after(60))
     assert (running.reason, running.last_update_time) == ("Quota", after(60))
     assert running.last_transition_time == NOW
 
 
 def test_another_message_is_an_update_too():
-    conditions = told((RUNNING, FALSE, 0))
+    conditions = after_story((RUNNING, FALSE, 0))
     (running,) = with_condition(conditions, RUNNING, FALSE, "RunningFalse", "!", now=after(60))
     assert (running.message, running.last_transition_time) == ("!", NOW)
 
 
 def test_the_end_keeps_the_times_at_which_the_job_ran():
-    before = told((RUNNING, TRUE, 5))
+    before = after_story((RUNNING, TRUE, 5))
     running, _ = with_condition(before, FAILED, TRUE, "Why", "…", now=after(60))
     assert running == Condition(
         type="Running",
@@ -145,7 +145,7 @@ def test_the_end_keeps_the_times_at_which_the_job_ran():
 
 
 def test_the_end_is_newer_than_everything_in_the_same_second():
-    *others, end = told((CREATED, TRUE, 0), (RUNNING, TRUE, 0.3), (SUCCEEDED, TRUE, 0.6))
+    *others, end = after_story((CREATED, TRUE, 0), (RUNNING, TRUE, 0.3), (SUCCEEDED, TRUE, 0.6))
     assert end.last_transition_time == after(1)
     assert {each.last_transition_time for each in others} == {NOW}
 
@@ -157,8 +157,8 @@ def test_times_are_whole_seconds_of_universal_time():
 
 
 @pytest.mark.parametrize("kind", sorted(TERMINAL))
-def test_an_end_that_is_not_there_is_not_written(kind):
-    with pytest.raises(ValueError, match="taken for the end"):
+def test_a_terminal_condition_is_never_false(kind):
+    with pytest.raises(ValueError, match="for the end of the job"):
         with_condition((), kind, FALSE, "R", "…", now=NOW)
 
 
@@ -177,11 +177,11 @@ def test_conditions_without_times_count_as_old():
 
 
 def test_nothing_describes_a_job_about_which_nothing_is_true():
-    assert describing(told((RUNNING, FALSE, 0))) is None
+    assert describing(after_story((RUNNING, FALSE, 0))) is None
 
 
 def test_looking_things_up():
-    conditions = told((CREATED, TRUE, 0), (RUNNING, FALSE, 1))
+    conditions = after_story((CREATED, TRUE, 0), (RUNNING, FALSE, 1))
     assert is_true(conditions, CREATED)
     assert not is_true(conditions, RUNNING)
     assert not is_true(conditions, FAILED)
@@ -197,8 +197,8 @@ STORIES = st.lists(
 
 
 @given(STORIES)
-def test_whatever_happens_readers_can_rely_on_the_list(story):
-    conditions = told(*sorted(story, key=lambda step: step[2]))
+def test_clients_can_rely_on_the_list_after_any_story(story):
+    conditions = after_story(*sorted(story, key=lambda step: step[2]))
     kinds = [each.type for each in conditions]
     assert len(kinds) == len(set(kinds))
     assert all(each.is_true for each in conditions if each.type in TERMINAL)

@@ -1,4 +1,4 @@
-"""The custom resource definition and what it is made from."""
+"""The CRD and the schemas in it."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from mpi_operator.api import docs, schema, types
+from mpi_operator.api import schema, types
 from mpi_operator.api.crd import custom_resource_definition
 
 FILE = Path(__file__).parents[3] / "deploy/crds/mpijobs.kubeflow.org.yaml"
@@ -31,7 +31,7 @@ def test_it_fits_into_an_annotation_with_room_for_older_versions():
     assert size < ANNOTATION_LIMIT / 2
 
 
-def test_it_is_made_anew_each_time():
+def test_callers_may_change_their_copy():
     (version,) = custom_resource_definition()["spec"]["versions"]
     version["additionalPrinterColumns"].clear()
     version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"].clear()
@@ -42,7 +42,7 @@ def test_it_is_made_anew_each_time():
 def test_every_field_of_the_api_is_documented(cls):
     undocumented = {types.Metadata, types.ReplicaSpecs, types.ReplicaStatuses}
     names = set() if cls in undocumented else {f.name for f in msgspec.structs.fields(cls)}
-    assert names - {"metadata"} <= docs.field_docs(cls).keys()
+    assert names - {"metadata"} <= schema.field_docs(cls).keys()
 
 
 def test_pod_templates_have_no_descriptions():

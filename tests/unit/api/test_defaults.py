@@ -1,4 +1,4 @@
-"""What a job has when nothing was said. Spec 6.1, with a worker count of 1 instead of 0."""
+"""The defaults of a job. Spec 6.1, with a worker count of 1 instead of 0."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_an_empty_job_has_the_base_defaults():
     assert spec.launcher_creation_policy is LauncherCreationPolicy.AT_STARTUP
 
 
-def test_what_has_no_default_stays_open():
+def test_these_fields_have_no_default():
     policy = RunPolicy()
     assert policy.ttl_seconds_after_finished is None
     assert policy.active_deadline_seconds is None
@@ -36,7 +36,7 @@ def test_what_has_no_default_stays_open():
 
 
 @pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
-def test_what_was_said_is_left_alone(implementation):
+def test_given_values_are_kept(implementation):
     policy = {
         "cleanPodPolicy": "Running",
         "ttlSecondsAfterFinished": 2,
@@ -63,12 +63,12 @@ def test_what_was_said_is_left_alone(implementation):
     assert spec.launcher_creation_policy is LauncherCreationPolicy.WAIT_FOR_WORKERS_READY
 
 
-def test_a_launcher_is_one_and_tried_again_on_failure():
+def test_there_is_one_launcher_which_restarts_on_failure():
     launcher = decode_job(mpijob()).spec.launcher
     assert (launcher.replicas, launcher.restart_policy) == (1, RestartPolicy.ON_FAILURE)
 
 
-def test_workers_are_one_and_not_restarted():
+def test_there_is_one_worker_which_never_restarts():
     worker = decode_job(without(mpijob(), "spec.mpiReplicaSpecs.Worker.replicas")).spec.worker
     assert worker
     assert (worker.replicas, worker.restart_policy) == (1, RestartPolicy.NEVER)

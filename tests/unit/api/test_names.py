@@ -1,4 +1,4 @@
-"""What the parts of a job are called, and how they are marked."""
+"""The names and labels of a job's objects."""
 
 import pytest
 
@@ -84,12 +84,12 @@ def test_labels_of_a_launcher():
     }
 
 
-def test_a_launcher_that_is_a_worker_too_takes_the_first_number():
+def test_a_launcher_that_is_a_worker_too_has_index_0():
     assert labels.launcher_labels(BOTH)[labels.REPLICA_INDEX] == "0"
     assert labels.worker_labels(BOTH, 0)[labels.REPLICA_INDEX] == "1"
 
 
-def test_labels_of_everything_else():
+def test_labels_of_other_objects():
     assert labels.object_labels(PI) == {
         "app": "pi",
         "training.kubeflow.org/operator-name": "mpi-operator",
