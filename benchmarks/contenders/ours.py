@@ -8,6 +8,7 @@ from benchmarks.measure import Cost, Task, at_once, timed, traced
 from benchmarks.pods import worker_pods
 from mpi_operator.kube import config
 from mpi_operator.kube.cache import Cache
+from mpi_operator.kube.client import WatchOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.objects import Pod
 from mpi_operator.kube.resources import PODS, Manifest
@@ -41,7 +42,7 @@ async def list_pods(task: Task) -> Cost:
 async def watch(task: Task) -> Cost:
     cost, kept = Cost(), _cache()
     async with _client(task) as client:
-        events = client.watch(PODS, task.namespace, resource_version="0")
+        events = client.watch(PODS, task.namespace, WatchOptions(resource_version="0"))
         async with aclosing(events):
             with timed(cost, task.count):
                 for _ in range(task.count):

@@ -9,6 +9,7 @@ import msgspec
 from benchmarks.measure import at_once
 from benchmarks.operators.jobs import MPIJOBS
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import WatchOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest, Resource
 
@@ -75,7 +76,7 @@ async def _follow(
     arrived: set[str],
 ) -> None:
     """One watch, until it ends or all are there."""
-    events = client.watch(resource, namespace, resource_version="0")
+    events = client.watch(resource, namespace, WatchOptions(resource_version="0"))
     try:
         async with aclosing(events):
             async for event in events:

@@ -18,6 +18,7 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import ssh_secret
 from mpi_operator.build.worker_pod import worker_pods
 from mpi_operator.controller.execute import new_key_pair
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
@@ -64,6 +65,6 @@ async def post(client: HttpClient, jobs: Sequence[Manifest]) -> None:
 
 async def remove_workers(client: HttpClient, namespace: str) -> None:
     """What the clean-up policy of the jobs asks for."""
-    found = await client.list(PODS, namespace, label_selector=WORKER_SELECTOR)
+    found = await client.list(PODS, namespace, Selector(labels=WORKER_SELECTOR))
     names = [pod["metadata"]["name"] for pod in found.items]
     await at_once(lambda name: client.delete(PODS, name, namespace), names, _AT_ONCE)

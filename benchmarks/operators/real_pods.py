@@ -31,6 +31,7 @@ from benchmarks.operators.stage import Stage, stage
 from benchmarks.progress import say
 from devcluster import binaries, image_builds
 from devcluster.cluster import Cluster
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import JOBS, Manifest
 from tests.cluster.operator.lab import Lab
@@ -125,7 +126,7 @@ async def _first_print(lab: Lab) -> float:
     """When a rank printed first, by the clock of the node, which is ours."""
     [launcher] = (await lab.launchers("pi"))[-1:]
     name = launcher["metadata"]["name"]
-    async for line in lab.client.log(name, lab.namespace, timestamps=True):
+    async for line in lab.client.log(name, lab.namespace, LogOptions(timestamps=True)):
         moment, _, words = line.decode(errors="replace").partition(" ")
         if words.startswith("rank "):
             return datetime.fromisoformat(moment).timestamp()

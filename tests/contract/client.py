@@ -16,7 +16,16 @@ from typing import Any
 import pytest
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client, EventType, Propagation, WatchEvent
+from mpi_operator.kube.client import (
+    Client,
+    DeleteOptions,
+    EventType,
+    LogOptions,
+    Propagation,
+    Selector,
+    WatchEvent,
+    WatchOptions,
+)
 from mpi_operator.kube.objects import is_newer
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest, Resource
 from tests.support.waiting import until
@@ -175,26 +184,6 @@ class ClientContract:
         with pytest.raises(errors.Conflict):
             await client.patch(CONFIG_MAPS, "a", stale, namespace)
 
-    async def test_a_json_patch_is_done_step_by_step(self, client: Client, namespace: str):
-        await client.create(CONFIG_MAPS, config_map("a", namespace))
-        steps = [
-            {"op": "test", "path": "/data/colour", "value": "red"},
-            {"op": "add", "path": "/data/size", "value": "big"},
-            {"op": "remove", "path": "/data/colour"},
-        ]
-        patched = await client.patch(CONFIG_MAPS, "a", steps, namespace)
-        assert patched["data"] == {"size": "big"}
-
-    async def test_a_json_patch_whose_test_fails_does_nothing(self, client: Client, namespace: str):
-        await client.create(CONFIG_MAPS, config_map("a", namespace))
-        steps = [
-            {"op": "replace", "path": "/data/colour", "value": "blue"},
-            {"op": "test", "path": "/data/colour", "value": "green"},
-        ]
-        with pytest.raises(errors.Invalid):
-            await client.patch(CONFIG_MAPS, "a", steps, namespace)
-        assert (await client.get(CONFIG_MAPS, "a", namespace))["data"] == {"colour": "red"}
-
     async def test_a_patch_that_changes_nothing_is_no_new_version(
         self, client: Client, namespace: str
     ):
@@ -264,15 +253,21 @@ class ClientContract:
     async def test_only_the_object_with_the_uid_is_deleted(self, client: Client, namespace: str):
         created = await client.create(CONFIG_MAPS, config_map("a", namespace))
         with pytest.raises(errors.Conflict):
-            await client.delete(CONFIG_MAPS, "a", namespace, uid="somebody-else")
-        await client.delete(CONFIG_MAPS, "a", namespace, uid=created["metadata"]["uid"])
+            await client.delete(CONFIG_MAPS, "a", namespace, DeleteOptions(uid="somebody-else"))
+        await client.delete(
+            CONFIG_MAPS, "a", namespace, DeleteOptions(uid=created["metadata"]["uid"])
+        )
 
     async def test_only_the_version_that_was_meant_is_deleted(self, client: Client, namespace: str):
         created = await client.create(CONFIG_MAPS, config_map("a", namespace))
         changed = await client.patch(CONFIG_MAPS, "a", {"data": {"size": "big"}}, namespace)
         with pytest.raises(errors.Conflict):
-            await client.delete(CONFIG_MAPS, "a", namespace, resource_version=version(created))
-        await client.delete(CONFIG_MAPS, "a", namespace, resource_version=version(changed))
+            await client.delete(
+                CONFIG_MAPS, "a", namespace, DeleteOptions(resource_version=version(created))
+            )
+        await client.delete(
+            CONFIG_MAPS, "a", namespace, DeleteOptions(resource_version=version(changed))
+        )
 
     async def test_a_finalizer_keeps_a_deleted_object_until_it_is_removed(
         self, client: Client, namespace: str
@@ -290,20 +285,24 @@ class ClientContract:
     async def test_a_collection_is_deleted_by_label(self, client: Client, namespace: str):
         await client.create(CONFIG_MAPS, config_map("a", namespace, labels={"team": "red"}))
         await client.create(CONFIG_MAPS, config_map("b", namespace, labels={"team": "blue"}))
-        await client.delete_collection(CONFIG_MAPS, namespace, label_selector="team=red")
-        left = await client.list(CONFIG_MAPS, namespace, label_selector="team")
+        await client.delete_collection(CONFIG_MAPS, namespace, Selector(labels="team=red"))
+        left = await client.list(CONFIG_MAPS, namespace, Selector(labels="team"))
         assert names(left.items) == ["b"]
 
     async def test_what_a_deleted_object_owns_goes_with_it(self, client: Client, namespace: str):
         owner = await client.create(CONFIG_MAPS, config_map("owner", namespace))
         await client.create(CONFIG_MAPS, self.owned_by(owner, "child", namespace))
-        await client.delete(CONFIG_MAPS, "owner", namespace, uid=owner["metadata"]["uid"])
+        await client.delete(
+            CONFIG_MAPS, "owner", namespace, DeleteOptions(uid=owner["metadata"]["uid"])
+        )
         await until(lambda: self.is_gone(client, "child", namespace))
 
     async def test_an_orphaned_object_stays(self, client: Client, namespace: str):
         owner = await client.create(CONFIG_MAPS, config_map("owner", namespace))
         await client.create(CONFIG_MAPS, self.owned_by(owner, "child", namespace))
-        await client.delete(CONFIG_MAPS, "owner", namespace, propagation=Propagation.ORPHAN)
+        await client.delete(
+            CONFIG_MAPS, "owner", namespace, DeleteOptions(propagation=Propagation.ORPHAN)
+        )
         await until(lambda: self.is_gone(client, "owner", namespace))
         child = await client.get(CONFIG_MAPS, "child", namespace)
         assert "ownerReferences" not in child["metadata"]
@@ -330,7 +329,7 @@ class ClientContract:
         self, client: Client, namespace: str, talker: Talker
     ):
         name = await talker(namespace, b"")
-        await client.delete(PODS, name, namespace, grace_period_seconds=0)
+        await client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
         with pytest.raises(errors.NotFound):
             await client.get(PODS, name, namespace)
 
@@ -338,7 +337,7 @@ class ClientContract:
         self, client: Client, namespace: str, talker: Talker
     ):
         name = await talker(namespace, b"")
-        await client.delete(PODS, name, namespace, grace_period_seconds=60)
+        await client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=60))
         going = await client.get(PODS, name, namespace)
         assert going["metadata"]["deletionGracePeriodSeconds"] == 60
 
@@ -371,7 +370,7 @@ class ClientContract:
         self, client: Client, namespace: str, talker: Talker, limit: int, lines: list[bytes]
     ):
         name = await talker(namespace, b"one\ntwo\n")
-        log = client.log(name, namespace, limit_bytes=limit)
+        log = client.log(name, namespace, LogOptions(limit_bytes=limit))
         assert [line async for line in log] == lines
 
     async def test_the_log_of_a_missing_pod_is_not_found(self, client: Client, namespace: str):
@@ -395,27 +394,27 @@ class ClientContract:
         await client.create(CONFIG_MAPS, config_map("a", namespace, labels={"team": "red"}))
         await client.create(CONFIG_MAPS, config_map("b", namespace, labels={"team": "blue"}))
         await client.create(CONFIG_MAPS, config_map("c", namespace, labels={"kind": "none"}))
-        listed = await client.list(CONFIG_MAPS, namespace, label_selector=f"{MINE},{selector}")
+        listed = await client.list(CONFIG_MAPS, namespace, Selector(labels=f"{MINE},{selector}"))
         assert names(listed.items) == chosen
 
     async def test_a_field_selector_chooses_one_by_name(self, client: Client, namespace: str):
         await client.create(CONFIG_MAPS, config_map("a", namespace))
         await client.create(CONFIG_MAPS, config_map("b", namespace))
-        listed = await client.list(CONFIG_MAPS, namespace, field_selector="metadata.name=b")
+        listed = await client.list(CONFIG_MAPS, namespace, Selector(fields="metadata.name=b"))
         assert names(listed.items) == ["b"]
 
     async def test_a_list_over_all_namespaces_has_those_of_each(
         self, client: Client, namespace: str
     ):
         await client.create(CONFIG_MAPS, config_map("a", namespace, labels={"in": namespace}))
-        listed = await client.list(CONFIG_MAPS, label_selector=f"in={namespace}")
+        listed = await client.list(CONFIG_MAPS, selector=Selector(labels=f"in={namespace}"))
         assert names(listed.items) == ["a"]
 
     async def test_pages_are_one_moment_even_when_it_passes(self, client: Client, namespace: str):
         labels = {"paged": "yes"}
         for number in range(7):
             await client.create(CONFIG_MAPS, config_map(f"p{number}", namespace, labels=labels))
-        pages = client.pages(CONFIG_MAPS, namespace, label_selector="paged=yes", limit=3)
+        pages = client.pages(CONFIG_MAPS, namespace, Selector(labels="paged=yes"), limit=3)
         sizes, versions = [], set()
         async with aclosing(pages):
             async for page in pages:
@@ -426,7 +425,7 @@ class ClientContract:
         assert (sizes, len(versions)) == ([3, 3, 1], 1)
 
     async def test_nothing_is_an_empty_list_with_a_version(self, client: Client, namespace: str):
-        listed = await client.list(CONFIG_MAPS, namespace, label_selector="no=body")
+        listed = await client.list(CONFIG_MAPS, namespace, Selector(labels="no=body"))
         assert (listed.items, listed.resource_version.isdecimal()) == ([], True)
 
     # --- watch
@@ -439,8 +438,7 @@ class ClientContract:
         events = client.watch(
             CONFIG_MAPS,
             namespace,
-            resource_version=start.resource_version,
-            label_selector=MINE,
+            WatchOptions(resource_version=start.resource_version, labels=MINE),
         )
         assert await take(events, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
@@ -451,8 +449,7 @@ class ClientContract:
         events = client.watch(
             CONFIG_MAPS,
             namespace,
-            resource_version=start.resource_version,
-            label_selector=MINE,
+            WatchOptions(resource_version=start.resource_version, labels=MINE),
         )
         taking = asyncio.create_task(take(events, 2))
         await client.create(CONFIG_MAPS, config_map("a", namespace))
@@ -464,7 +461,7 @@ class ClientContract:
     ):
         created = await client.create(CONFIG_MAPS, config_map("a", namespace))
         events = client.watch(
-            CONFIG_MAPS, namespace, resource_version=version(created), label_selector=MINE
+            CONFIG_MAPS, namespace, WatchOptions(resource_version=version(created), labels=MINE)
         )
         await client.delete(CONFIG_MAPS, "a", namespace)
         async with asyncio.timeout(20), aclosing(events):
@@ -480,7 +477,7 @@ class ClientContract:
         for label in ("no", "yes"):
             await client.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"on": label}}}, namespace)
         events = client.watch(
-            CONFIG_MAPS, namespace, resource_version=version(created), label_selector="on=yes"
+            CONFIG_MAPS, namespace, WatchOptions(resource_version=version(created), labels="on=yes")
         )
         assert await take(events, 2) == [("DELETED", "a"), ("ADDED", "a")]
 
@@ -489,7 +486,9 @@ class ClientContract:
     ):
         for name in ("a", "b"):
             await client.create(CONFIG_MAPS, config_map(name, namespace, labels={"x": "y"}))
-        events = client.watch(CONFIG_MAPS, namespace, label_selector="x=y", initial_events=True)
+        events = client.watch(
+            CONFIG_MAPS, namespace, WatchOptions(labels="x=y", initial_events=True)
+        )
         seen: list[tuple[str, Manifest]] = []
         async with asyncio.timeout(20), aclosing(events):
             async for event in events:
@@ -512,9 +511,7 @@ class ClientContract:
             events = client.watch(
                 CONFIG_MAPS,
                 namespace,
-                resource_version=start.resource_version,
-                label_selector=MINE,
-                timeout=1,
+                WatchOptions(resource_version=start.resource_version, labels=MINE, timeout=1),
             )
             kinds = {event.type async for event in events}
         assert kinds <= {EventType.BOOKMARK}
@@ -526,8 +523,7 @@ class ClientContract:
             events = client.watch(
                 CONFIG_MAPS,
                 namespace,
-                resource_version=start.resource_version,
-                label_selector=MINE,
+                WatchOptions(resource_version=start.resource_version, labels=MINE),
             )
             return await take(events, 3)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mpi_operator.embedded import MPI_JOBS
-from mpi_operator.kube.client import Client
+from mpi_operator.kube.client import Client, Selector
 from mpi_operator.kube.resources import EVENTS, JOBS, PODS, Manifest
 from tests.support.waiting import until
 
@@ -102,7 +102,7 @@ class Life:
     async def workers(self) -> dict[str, str]:
         """The workers there are, and their phases."""
         selector = "training.kubeflow.org/job-role=worker"
-        listing = await self.cluster.list(PODS, self.namespace, label_selector=selector)
+        listing = await self.cluster.list(PODS, self.namespace, Selector(labels=selector))
         return {
             pod["metadata"]["name"]: (pod.get("status") or {}).get("phase", "")
             for pod in listing.items
@@ -129,7 +129,7 @@ class Life:
     async def exit_codes(self) -> list[int]:
         """Of the pods of the launcher."""
         selector = "training.kubeflow.org/job-role=launcher"
-        listing = await self.cluster.list(PODS, self.namespace, label_selector=selector)
+        listing = await self.cluster.list(PODS, self.namespace, Selector(labels=selector))
         states = [pod["status"]["containerStatuses"][0]["state"] for pod in listing.items]
         return [state["terminated"]["exitCode"] for state in states if "terminated" in state]
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from mpi_operator.kube.client import DeleteOptions, LogOptions
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.kubelet.node import Node
@@ -46,7 +47,7 @@ class Pods:
         return await self.until_phase(name, "Succeeded", "Failed", seconds=seconds)
 
     async def output(self, name: str, **options: Any) -> list[str]:
-        lines = self.cluster.log(name, NAMESPACE, **options)
+        lines = self.cluster.log(name, NAMESPACE, LogOptions(**options))
         return [line.decode() async for line in lines]
 
     async def printed(self, name: str, *command: str, **spec: Any) -> list[str]:
@@ -56,7 +57,9 @@ class Pods:
         return await self.output(name)
 
     async def delete(self, name: str, grace_seconds: int | None = None) -> None:
-        await self.cluster.delete(PODS, name, NAMESPACE, grace_period_seconds=grace_seconds)
+        await self.cluster.delete(
+            PODS, name, NAMESPACE, DeleteOptions(grace_period_seconds=grace_seconds)
+        )
 
     async def until_gone(self, name: str, seconds: float = 10) -> None:
         async def is_gone() -> bool:

@@ -5,6 +5,7 @@ import gc
 
 import pytest
 
+from mpi_operator.kube.client import LogOptions
 from tests.local.machine import machine
 from tests.local.test_pods import count, has_printed, nap
 from tests.support.waiting import until
@@ -64,7 +65,7 @@ async def test_a_signal_is_passed_on(workers):
     remote = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     await workers.create("caller", "ssh", "pi-worker-0", remote)
     await until(lambda: has_printed(workers, "caller", "ready"))
-    logs = workers.node.log("caller", "default", follow=True)
+    logs = workers.node.log("caller", "default", LogOptions(follow=True))
     await workers.delete("caller", 10)  # the whole foreground hears it, as at a terminal
     assert [line async for line in logs][-1] == b"got it"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpi_operator.kube.client import LogOptions
 from tests.local.test_pods import has_printed, terminated
 from tests.support.waiting import until
 
@@ -103,7 +104,7 @@ async def test_a_hook_is_called_before_it_is_asked_to_end(pods):
     script = f"trap 'cat /keep/last; exit 0' TERM; echo ready; {FOREVER}"
     await start(pods, script, lifecycle=hook)
     await until(lambda: has_printed(pods, "p", "ready"))
-    logs = pods.node.log("p", "default", follow=True)
+    logs = pods.node.log("p", "default", LogOptions(follow=True))
     await pods.delete("p")
     assert [line async for line in logs] == [b"ready", b"from the hook"]
     await pods.until_gone("p")

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import PODS, SECRETS
 from mpi_operator.local.kubelet.capacity import Machine
 from mpi_operator.local.sandbox import process_tree
@@ -281,7 +282,7 @@ async def test_a_deleted_pod_is_asked_to_end(pods):
     script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     await pods.create("p", "sh", "-c", script, terminationGracePeriodSeconds=20)
     await until(lambda: has_printed(pods, "p", "ready"))
-    logs = pods.node.log("p", NAMESPACE, follow=True)
+    logs = pods.node.log("p", NAMESPACE, LogOptions(follow=True))
     await pods.delete("p")
     assert [line async for line in logs] == [b"ready", b"bye"]
     await pods.until_gone("p")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import DeleteOptions, Selector
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, Manifest, Resource
 from tests.support.mpijobs import MPIJOBS
@@ -74,7 +75,7 @@ class Hands:
         selector = f"training.kubeflow.org/job-name={job}"
         if role:
             selector += f",training.kubeflow.org/job-role={role}"
-        listing = await self.client.list(PODS, self.namespace, label_selector=selector)
+        listing = await self.client.list(PODS, self.namespace, Selector(labels=selector))
         return sorted(listing.items, key=lambda each: str(each["metadata"]["name"]))
 
     async def pod_names(self, job: str, role: str = "") -> list[str]:
@@ -164,7 +165,9 @@ class Hands:
     async def vanish(self, *pods: str) -> None:
         """Somebody deletes pods, and they are gone."""
         for pod in pods:
-            await self.client.delete(PODS, pod, self.namespace, grace_period_seconds=0)
+            await self.client.delete(
+                PODS, pod, self.namespace, DeleteOptions(grace_period_seconds=0)
+            )
 
     async def lose_first_worker(self, job: Manifest) -> str:
         """A job runs, and somebody deletes a worker whose node does not confirm that; its uid."""
@@ -176,7 +179,9 @@ class Hands:
         binding = {"metadata": {"name": worker, "namespace": self.namespace}, "target": target}
         await self.client.create(PODS, binding, subresource="binding")
         await self.start(name, workers=2)
-        await self.client.delete(PODS, worker, self.namespace, grace_period_seconds=1)
+        await self.client.delete(
+            PODS, worker, self.namespace, DeleteOptions(grace_period_seconds=1)
+        )
         found = await self.client.get(PODS, worker, self.namespace)
         return str(found["metadata"]["uid"])
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import EventType, WatchEvent
+from mpi_operator.kube.client import EventType, WatchEvent, WatchOptions
 from mpi_operator.kube.resources import Manifest, Resource
 
 T = TypeVar("T")
@@ -153,12 +153,10 @@ class LeaseClient:
         self,
         resource: Resource,
         namespace: str = "",
-        *,
-        resource_version: str = "",
-        field_selector: str = "",
+        options: WatchOptions = WatchOptions(),
     ) -> AsyncGenerator[WatchEvent, None]:
         self.watches += 1
-        events = await self.line.carry(lambda: self.store.events_after(resource_version))
+        events = await self.line.carry(lambda: self.store.events_after(options.resource_version))
         while True:
             event = await events.get()
             await asyncio.sleep(self.line.latency())

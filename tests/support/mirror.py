@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from mpi_operator.kube.client import EventType
+from mpi_operator.kube.client import EventType, WatchOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Key, Manifest, Resource
 
@@ -60,8 +60,7 @@ class Mirror:
             events = self._client.watch(
                 resource,
                 self._namespace,
-                resource_version=version,
-                initial_events=not version,
+                WatchOptions(resource_version=version, initial_events=not version),
             )
             async with aclosing(events):
                 async for event in events:

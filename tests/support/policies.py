@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest, Resource
 from tests.support.mpijobs import template
@@ -147,5 +148,5 @@ async def _is_asked(client: HttpClient, namespace: str) -> bool:
         )
     except errors.ServerError:
         return True
-    await client.delete(PODS, _PROBE, namespace, grace_period_seconds=0)
+    await client.delete(PODS, _PROBE, namespace, DeleteOptions(grace_period_seconds=0))
     return False

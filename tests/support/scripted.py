@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import cast
 
-from mpi_operator.kube.client import Client
+from mpi_operator.kube.client import Client, DeleteOptions, LogOptions
 from mpi_operator.kube.errors import ApiError, Status, from_status
 from mpi_operator.kube.events import EventRecorder, ObjectReference, Severity
 from mpi_operator.kube.resources import PODS, Key, Manifest, Resource
@@ -41,7 +41,7 @@ class ScriptedClient:
         self.answer: Callable[[Request], None] = _nothing
         self.landed: Callable[[Request], None] = _nothing
         self.printed = b""  # by any pod
-        self.parts: list[dict[str, int]] = []  # of a log that were asked for
+        self.logs: list[LogOptions] = []  # that were asked for
         self._cluster = cluster
 
     @property
@@ -99,20 +99,18 @@ class ScriptedClient:
         resource: Resource,
         name: str,
         namespace: str = "",
-        *,
-        uid: str = "",
-        grace_period_seconds: int | None = None,
+        options: DeleteOptions = DeleteOptions(),
     ) -> None:
         request = await self._ask("delete", resource, name)
-        by_force = grace_period_seconds == 0
-        self._cluster.delete(resource, Key(namespace, name), uid=uid, by_force=by_force)
+        by_force = options.grace_period_seconds == 0
+        self._cluster.delete(resource, Key(namespace, name), uid=options.uid, by_force=by_force)
         self.landed(request)
 
     async def log(
-        self, name: str, namespace: str, *, container: str, **part: int
+        self, name: str, namespace: str, options: LogOptions
     ) -> AsyncGenerator[bytes, None]:
-        await self._ask(f"log {container} of", PODS, name)
-        self.parts.append(part)
+        await self._ask(f"log {options.container} of", PODS, name)
+        self.logs.append(options)
         for line in self.printed.splitlines():
             yield line
 

@@ -20,6 +20,7 @@ from benchmarks.operators.scale import Scale
 from benchmarks.operators.stage import Stage
 from benchmarks.progress import rounds, say
 from devcluster.audit import Record
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import PODS, Manifest
 
 RAW = "raw"
@@ -91,7 +92,7 @@ def seconds_to_exist(requests: Sequence[Record], user: str) -> float:
 
 
 async def _workers(stage: Stage, namespace: str) -> list[Manifest]:
-    return (await stage.client.list(PODS, namespace, label_selector=WORKER_SELECTOR)).items
+    return (await stage.client.list(PODS, namespace, Selector(labels=WORKER_SELECTOR))).items
 
 
 async def _raw_round(stage: Stage, known: dict[int, list[Manifest]], number: int) -> list[Sample]:

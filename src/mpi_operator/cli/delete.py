@@ -3,6 +3,7 @@
 import click
 
 from mpi_operator.build.ownership import MPI_JOBS
+from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.local.runs import records
 
 from . import arguments, local_jobs
@@ -42,7 +43,9 @@ async def _delete(name: str, run: str | None) -> None:
         case RunningJob() as found:
             # That very job: another one may have got its name since.
             uid = found.job.metadata.uid
-            await found.cluster.delete(MPI_JOBS, found.name, found.namespace, uid=uid)
+            await found.cluster.delete(
+                MPI_JOBS, found.name, found.namespace, DeleteOptions(uid=uid)
+            )
             click.echo(f"{found.name} was deleted")
         case FinishedJob() as found:
             records.delete(found.cluster.directory)

@@ -9,6 +9,7 @@ import click
 
 from mpi_operator.api import labels
 from mpi_operator.api.types import Condition
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
 from . import arguments, local_jobs, printers
@@ -42,7 +43,7 @@ async def _describe(name: str, run: str | None, output: str) -> None:
     found = await local_jobs.find(name, run)
     selector = labels.as_selector(labels.pod_selector(found.job))
     pods, events = await asyncio.gather(
-        found.cluster.list(PODS, found.namespace, label_selector=selector),
+        found.cluster.list(PODS, found.namespace, Selector(labels=selector)),
         found.cluster.list(EVENTS, found.namespace),
     )
     if output == "table":

@@ -11,7 +11,7 @@ from mpi_operator.api.decode import decode_leniently
 from mpi_operator.api.types import CleanPodPolicy, MPIJob
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client, EventType
+from mpi_operator.kube.client import Client, EventType, LogOptions, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
 
 
@@ -145,7 +145,7 @@ class Story:
     async def _follow_job(self) -> None:
         field = f"metadata.name={self._name}"
         events = self._client.watch(
-            MPI_JOBS, self._namespace, field_selector=field, initial_events=True
+            MPI_JOBS, self._namespace, WatchOptions(fields=field, initial_events=True)
         )
         try:
             async with aclosing(events):
@@ -164,7 +164,7 @@ class Story:
     async def _follow_pods(self) -> None:
         selector = labels.as_selector({labels.JOB_NAME: self._name})
         events = self._client.watch(
-            PODS, self._namespace, label_selector=selector, initial_events=True
+            PODS, self._namespace, WatchOptions(labels=selector, initial_events=True)
         )
         with suppress(errors.KubeError):  # the run is over, which is told of the job
             async with aclosing(events):
@@ -197,7 +197,7 @@ class Story:
         """Read one start of a container to its end, after the one before it."""
         if before is not None:
             await asyncio.wait([before])
-        lines = self._client.log(pod, self._namespace, follow=True)
+        lines = self._client.log(pod, self._namespace, LogOptions(follow=True))
         try:
             async with aclosing(lines):
                 async for line in lines:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 import click
 
 from mpi_operator.api import labels, names
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import PODS, Manifest
 
 from . import arguments, local_jobs
@@ -56,7 +57,7 @@ async def _print(found: LocalJob, role: labels.Role, pod: str) -> None:
     selector = labels.as_selector(labels.role_selector(found.job, role))
     field = f"metadata.name={pod}" if pod else ""
     listing = await found.cluster.list(
-        PODS, found.namespace, label_selector=selector, field_selector=field
+        PODS, found.namespace, Selector(labels=selector, fields=field)
     )
     newest = max(listing.items, key=_since, default=None)
     if newest is None:

@@ -11,7 +11,7 @@ from mpi_operator.api import labels
 from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.cache import Change
-from mpi_operator.kube.client import Client
+from mpi_operator.kube.client import Client, Selector
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Key, Manifest, Resource
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Object)
 
-_OURS = labels.as_selector({labels.OPERATOR_NAME: labels.OPERATOR})
+_OURS = Selector(labels=labels.as_selector({labels.OPERATOR_NAME: labels.OPERATOR}))
 _BY_JOB = "job"
 
 
@@ -48,7 +48,7 @@ class Cached(Generic[T]):
         namespaces: Iterable[str],
         metrics: "Metrics",
         *,
-        label_selector: str = "",
+        selector: Selector = Selector(),
     ) -> None:
         self.resource = resource
         self._informers = {
@@ -57,7 +57,7 @@ class Cached(Generic[T]):
                 resource,
                 kind,
                 namespace=namespace,
-                label_selector=label_selector,
+                selector=selector,
                 indexes={_BY_JOB: _job_of},
                 metrics=metrics,
             )
@@ -121,7 +121,7 @@ class Caches:
         self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: "Metrics"
     ) -> None:
         def ours(resource: Resource, kind: type[T]) -> Cached[T]:
-            return Cached(client, resource, kind, namespaces, metrics, label_selector=_OURS)
+            return Cached(client, resource, kind, namespaces, metrics, selector=_OURS)
 
         self.jobs = Cached(client, MPI_JOBS, StoredJob, namespaces, metrics)
         self.pods = ours(PODS, Pod)

@@ -17,7 +17,7 @@ from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client
+from mpi_operator.kube.client import Client, DeleteOptions
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
@@ -254,8 +254,7 @@ class Executor:
                 action.resource,
                 action.key.name,
                 action.key.namespace,
-                uid=action.uid,
-                grace_period_seconds=0 if action.by_force else None,
+                DeleteOptions(uid=action.uid, grace_period_seconds=0 if action.by_force else None),
             )
             outcome.events.extend(action.events)
         memory.deleted.add(action)

@@ -18,7 +18,7 @@ from mpi_operator.build.implementations import chooses_remote_shell
 from mpi_operator.build.scripts import GAVE_UP, LOST, WAITING, WENT_ON
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client
+from mpi_operator.kube.client import Client, LogOptions
 
 from . import pod_state
 from .cached_types import Pod
@@ -199,10 +199,12 @@ class LogReader:
         log = self._client.log(
             log_request.pod,
             job.metadata.namespace,
-            container=log_request.container,
-            tail_lines=_MOST_LINES,
-            since_seconds=int(FRESH.total_seconds()),
-            limit_bytes=_MOST_BYTES,
+            LogOptions(
+                container=log_request.container,
+                tail_lines=_MOST_LINES,
+                since_seconds=int(FRESH.total_seconds()),
+                limit_bytes=_MOST_BYTES,
+            ),
         )
         async with aclosing(log):
             return [line async for line in log]

@@ -8,17 +8,16 @@ Objects travel as manifests. Where many of them travel (pages of a list, events 
 stay undecoded bytes, because only the reader knows which fields are worth keeping.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 
 from . import errors
 from .json_depth import decoded
 from .resources import Manifest, Resource
-
-JsonPatch: TypeAlias = Sequence[Manifest]
 
 # The annotation of the bookmark that closes a streamed list.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -40,6 +39,42 @@ class Propagation(StrEnum):
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
     ORPHAN = "Orphan"
+
+
+class Selector(msgspec.Struct, frozen=True, kw_only=True):
+    """Which objects of a collection: all of them, unless labels or fields are asked for."""
+
+    labels: str = ""
+    fields: str = ""
+
+
+class WatchOptions(Selector, frozen=True, kw_only=True):
+    """Which changes to watch, from where, and for how many seconds."""
+
+    resource_version: str = ""
+    initial_events: bool = False
+    timeout: float | None = None
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which object of that name to delete, how fast, and what becomes of those it owns."""
+
+    uid: str = ""
+    resource_version: str = ""
+    grace_period_seconds: int | None = None
+    propagation: Propagation = Propagation.BACKGROUND
+
+
+class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lines of which container."""
+
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    limit_bytes: int | None = None
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
@@ -88,35 +123,21 @@ class Client(Protocol):
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
         """The objects of one moment, a page at a time; Gone when that moment is too long ago."""
         ...
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
         """The objects of one moment, all at once."""
         ...
 
     def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        initial_events: bool = False,
-        timeout: float | None = None,
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, and bookmarks, until `timeout` or the server's own end.
 
@@ -128,19 +149,19 @@ class Client(Protocol):
     async def replace(
         self, resource: Resource, manifest: Manifest, *, subresource: str = ""
     ) -> Manifest:
-        """Store the object as given; with a resourceVersion in it, only if nobody else wrote."""
+        """Store the object as given; with a resourceVersion in it, only if that is the latest."""
         ...
 
     async def patch(
         self,
         resource: Resource,
         name: str,
-        patch: Manifest | JsonPatch,
+        patch: Manifest,
         namespace: str = "",
         *,
         subresource: str = "",
     ) -> Manifest:
-        """Change an object: a dict is merged into it, a list is a JSON patch."""
+        """Merge a patch into an object (RFC 7386): null removes a field."""
         ...
 
     async def delete(
@@ -148,45 +169,41 @@ class Client(Protocol):
         resource: Resource,
         name: str,
         namespace: str = "",
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation = Propagation.BACKGROUND,
+        options: DeleteOptions = DeleteOptions(),
     ) -> None:
-        """Delete one object; with `uid` or `resource_version` only that very one, else Conflict."""
+        """Delete one object; Conflict where it has another `uid` or `resource_version`."""
         ...
 
     async def delete_collection(
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete every object that the selectors choose."""
+        """Delete every object that the selector matches."""
         ...
 
     def log(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-        limit_bytes: int | None = None,
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
         """The lines that a container of a pod printed, without their line ends.
 
-        A limit of bytes counts from the first of them: the last one may be cut, or missing.
+        `limit_bytes` counts from the first line: the last one may be cut, or missing.
         """
         ...
+
+
+async def read_all(pages: AsyncGenerator[Page, None]) -> Listing:
+    """A whole list from its pages."""
+    items: list[Manifest] = []
+    version = ""
+    async with aclosing(pages):
+        async for page in pages:
+            items.extend(map(decode_manifest, page.items))
+            version = page.resource_version
+    return Listing(items, version)
 
 
 def decode_manifest(raw: bytes | msgspec.Raw) -> Manifest:

@@ -19,7 +19,19 @@ import aiohttp
 import msgspec
 
 from . import errors, requests
-from .client import EventType, JsonPatch, Listing, Page, Propagation, WatchEvent, decode_manifest
+from .client import (
+    DeleteOptions,
+    EventType,
+    Listing,
+    LogOptions,
+    Page,
+    Propagation,
+    Selector,
+    WatchEvent,
+    WatchOptions,
+    decode_manifest,
+    read_all,
+)
 from .config import Config, Credential
 from .fence import Fence
 from .json_depth import decoded
@@ -109,21 +121,13 @@ class HttpClient:
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
         token = ""
         while True:
-            request = requests.page(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                token=token,
-            )
+            request = requests.page(resource, namespace, selector, limit, token)
             listed = _checked(request, _decode_list, await self._body(request))
             token = listed.metadata.token
             yield Page(listed.items or [], listed.metadata.resource_version, is_last=not token)
@@ -131,44 +135,14 @@ class HttpClient:
                 return
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
-        items: list[Manifest] = []
-        version = ""
-        pages = self.pages(
-            resource, namespace, label_selector=label_selector, field_selector=field_selector
-        )
-        async with aclosing(pages):
-            async for page in pages:
-                items.extend(map(decode_manifest, page.items))
-                version = page.resource_version
-        return Listing(items, version)
+        return await read_all(self.pages(resource, namespace, selector))
 
     async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        initial_events: bool = False,
-        timeout: float | None = None,
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
-        request = requests.watch(
-            resource,
-            namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            initial_events=initial_events,
-            timeout=timeout,
-        )
+        request = requests.watch(resource, namespace, options)
         async with aclosing(self._lines(request, self._timeouts.silence)) as stream:
             async for lines in stream:
                 for line in lines:
@@ -186,7 +160,7 @@ class HttpClient:
         self,
         resource: Resource,
         name: str,
-        patch: Manifest | JsonPatch,
+        patch: Manifest,
         namespace: str = "",
         *,
         subresource: str = "",
@@ -217,69 +191,26 @@ class HttpClient:
         resource: Resource,
         name: str,
         namespace: str = "",
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation = Propagation.BACKGROUND,
+        options: DeleteOptions = DeleteOptions(),
     ) -> None:
-        await self._body(
-            requests.delete(
-                resource,
-                name,
-                namespace,
-                uid=uid,
-                resource_version=resource_version,
-                grace_period_seconds=grace_period_seconds,
-                propagation=propagation,
-            )
-        )
+        await self._body(requests.delete(resource, name, namespace, options))
 
     async def delete_collection(
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        await self._body(
-            requests.delete_collection(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                propagation=propagation,
-            )
-        )
+        await self._body(requests.delete_collection(resource, namespace, selector, propagation))
 
     async def log(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-        limit_bytes: int | None = None,
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
-        request = requests.log(
-            name,
-            namespace,
-            container=container,
-            follow=follow,
-            previous=previous,
-            timestamps=timestamps,
-            tail_lines=tail_lines,
-            since_seconds=since_seconds,
-            limit_bytes=limit_bytes,
-        )
+        request = requests.log(name, namespace, options)
         # A program that is followed may be silent for as long as it likes, from the start.
-        patience = math.inf if follow else self._timeouts.read
+        patience = math.inf if options.follow else self._timeouts.read
         async with aclosing(self._lines(request, patience)) as stream:
             async for lines in stream:
                 for line in lines:

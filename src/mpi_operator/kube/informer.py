@@ -21,7 +21,7 @@ import msgspec
 from . import errors
 from .backoff import Backoff
 from .cache import Cache, Handler
-from .client import INITIAL_EVENTS_END, Client, EventType, WatchEvent
+from .client import INITIAL_EVENTS_END, Client, EventType, Selector, WatchEvent, WatchOptions
 from .noop_metrics import UNMEASURED
 from .objects import Object
 from .resources import Key, Manifest, Resource
@@ -54,8 +54,7 @@ class Informer(Generic[T]):
         kind: type[T],
         *,
         namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
+        selector: Selector = Selector(),
         indexes: Mapping[str, Index[T]] | None = None,
         metrics: "Metrics | None" = None,
     ) -> None:
@@ -63,8 +62,7 @@ class Informer(Generic[T]):
         self.trouble = ""  # why the cache is behind, in words for people; "" when it is not
         self._client = client
         self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
+        self._selector = selector
         self._metrics = metrics or UNMEASURED
         self._cache = Cache(resource, kind, indexes=indexes, metrics=self._metrics)
         self._can_stream = True
@@ -172,12 +170,7 @@ class Informer(Generic[T]):
         return self._census is None
 
     async def _read_pages(self) -> None:
-        pages = self._client.pages(
-            self.resource,
-            self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-        )
+        pages = self._client.pages(self.resource, self._namespace, self._selector)
         census: set[Key] = set()
         version = ""
         async with aclosing(pages):
@@ -191,11 +184,13 @@ class Informer(Generic[T]):
         events = self._client.watch(
             self.resource,
             self._namespace,
-            resource_version=self._cache.version,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            initial_events=streamed,
-            timeout=random.uniform(*_WATCH_SECONDS),
+            WatchOptions(
+                resource_version=self._cache.version,
+                labels=self._selector.labels,
+                fields=self._selector.fields,
+                initial_events=streamed,
+                timeout=random.uniform(*_WATCH_SECONDS),
+            ),
         )
         async with aclosing(events):
             async for event in events:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from .client import JsonPatch, Propagation
+from .client import DeleteOptions, LogOptions, Propagation, Selector, WatchOptions
 from .resources import PODS, Manifest, Resource
 
 _MERGE_PATCH = "application/merge-patch+json"
-_JSON_PATCH = "application/json-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML too
 
 _encode = msgspec.json.Encoder().encode
@@ -50,46 +49,23 @@ def get(resource: Resource, name: str, namespace: str, subresource: str) -> Requ
     return Request("get", _named(resource, subresource), "GET", path)
 
 
-def page(
-    resource: Resource,
-    namespace: str,
-    *,
-    label_selector: str,
-    field_selector: str,
-    limit: int,
-    token: str,
-) -> Request:
-    query = _given(
-        {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": str(limit),
-            "continue": token,
-        }
-    )
+def page(resource: Resource, namespace: str, selector: Selector, limit: int, token: str) -> Request:
+    query = _given({**_selecting(selector), "limit": str(limit), "continue": token})
     return Request("list", str(resource), "GET", resource.collection_path(namespace), query)
 
 
-def watch(
-    resource: Resource,
-    namespace: str,
-    *,
-    resource_version: str,
-    label_selector: str,
-    field_selector: str,
-    initial_events: bool,
-    timeout: float | None,
-) -> Request:
+def watch(resource: Resource, namespace: str, options: WatchOptions) -> Request:
     query = _given(
         {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "sendInitialEvents": "true" if initial_events else "",
-            "resourceVersionMatch": "NotOlderThan" if initial_events else "",
-            "timeoutSeconds": str(max(1, round(timeout))) if timeout is not None else "",
+            "resourceVersion": options.resource_version,
+            **_selecting(options),
+            "sendInitialEvents": _flag(options.initial_events),
+            "resourceVersionMatch": "NotOlderThan" if options.initial_events else "",
+            "timeoutSeconds": (
+                str(max(1, round(options.timeout))) if options.timeout is not None else ""
+            ),
         }
     )
     return Request("watch", str(resource), "GET", resource.collection_path(namespace), query)
@@ -102,11 +78,7 @@ def replace(resource: Resource, manifest: Manifest, subresource: str) -> Request
 
 
 def patch(
-    resource: Resource,
-    name: str,
-    change: Manifest | JsonPatch,
-    namespace: str,
-    subresource: str,
+    resource: Resource, name: str, change: Manifest, namespace: str, subresource: str
 ) -> Request:
     return Request(
         "patch",
@@ -114,7 +86,7 @@ def patch(
         "PATCH",
         resource.path(name, namespace, subresource),
         body=_encode(change),
-        content_type=_MERGE_PATCH if isinstance(change, dict) else _JSON_PATCH,
+        content_type=_MERGE_PATCH,
     )
 
 
@@ -127,70 +99,46 @@ def apply(
         _named(resource, subresource),
         "PATCH",
         resource.path(name, namespace, subresource),
-        _given({"fieldManager": manager, "force": "true" if force else ""}),
+        _given({"fieldManager": manager, "force": _flag(force)}),
         body=_encode(manifest),
         content_type=_APPLY_PATCH,
     )
 
 
-def delete(
-    resource: Resource,
-    name: str,
-    namespace: str,
-    *,
-    uid: str,
-    resource_version: str,
-    grace_period_seconds: int | None,
-    propagation: Propagation,
-) -> Request:
-    options: Manifest = {"propagationPolicy": propagation}
-    if preconditions := _given({"uid": uid, "resourceVersion": resource_version}):
-        options["preconditions"] = preconditions
-    if grace_period_seconds is not None:
-        options["gracePeriodSeconds"] = grace_period_seconds
+def delete(resource: Resource, name: str, namespace: str, options: DeleteOptions) -> Request:
+    body: Manifest = {"propagationPolicy": options.propagation}
+    conditions = _given({"uid": options.uid, "resourceVersion": options.resource_version})
+    if conditions:
+        body["preconditions"] = conditions
+    if options.grace_period_seconds is not None:
+        body["gracePeriodSeconds"] = options.grace_period_seconds
     path = resource.path(name, namespace)
-    return Request("delete", str(resource), "DELETE", path, body=_encode(options))
+    return Request("delete", str(resource), "DELETE", path, body=_encode(body))
 
 
 def delete_collection(
-    resource: Resource,
-    namespace: str,
-    *,
-    label_selector: str,
-    field_selector: str,
-    propagation: Propagation,
+    resource: Resource, namespace: str, selector: Selector, propagation: Propagation
 ) -> Request:
     return Request(
         "deletecollection",
         str(resource),
         "DELETE",
         resource.collection_path(namespace),
-        _given({"labelSelector": label_selector, "fieldSelector": field_selector}),
+        _given(_selecting(selector)),
         body=_encode({"propagationPolicy": propagation}),
     )
 
 
-def log(
-    name: str,
-    namespace: str,
-    *,
-    container: str,
-    follow: bool,
-    previous: bool,
-    timestamps: bool,
-    tail_lines: int | None,
-    since_seconds: int | None,
-    limit_bytes: int | None,
-) -> Request:
+def log(name: str, namespace: str, options: LogOptions) -> Request:
     query = _given(
         {
-            "container": container,
-            "follow": "true" if follow else "",
-            "previous": "true" if previous else "",
-            "timestamps": "true" if timestamps else "",
-            "tailLines": "" if tail_lines is None else str(tail_lines),
-            "sinceSeconds": "" if since_seconds is None else str(since_seconds),
-            "limitBytes": "" if limit_bytes is None else str(limit_bytes),
+            "container": options.container,
+            "follow": _flag(options.follow),
+            "previous": _flag(options.previous),
+            "timestamps": _flag(options.timestamps),
+            "tailLines": _number(options.tail_lines),
+            "sinceSeconds": _number(options.since_seconds),
+            "limitBytes": _number(options.limit_bytes),
         }
     )
     return Request("get", "pods/log", "GET", PODS.path(name, namespace, "log"), query)
@@ -216,3 +164,15 @@ def _named(resource: Resource, subresource: str) -> str:
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if value}
+
+
+def _selecting(selector: Selector) -> dict[str, str]:
+    return {"labelSelector": selector.labels, "fieldSelector": selector.fields}
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else ""
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)

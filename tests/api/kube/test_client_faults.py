@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.config.credentials import Credential, Fixed
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.metrics import Metrics
@@ -62,7 +63,7 @@ async def test_a_write_lost_with_the_server_is_told_and_never_done_twice(
         await until(lambda: len(created) > 50)
         await asyncio.to_thread(fragile.kill_apiserver)
         await asyncio.to_thread(fragile.start_apiserver)
-    listed = await fragile_client.list(CONFIG_MAPS, "default", label_selector="batch=lost")
+    listed = await fragile_client.list(CONFIG_MAPS, "default", Selector(labels="batch=lost"))
     existing = {each["metadata"]["name"] for each in listed.items}
     assert created <= existing <= created | uncertain
     assert uncertain, "the server died between two requests: nothing was tested"

@@ -16,6 +16,7 @@ import pytest
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
+from mpi_operator.kube.client import DeleteOptions, Selector
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.leader_election.elector import Elector
 from mpi_operator.kube.leader_election.lease import Timing
@@ -122,7 +123,7 @@ async def test_a_lease_deleted_under_its_holder_comes_back(client, namespace, ne
     async with new_elector() as elector:
         await leads(elector)
         before = (await stored(client, namespace))["metadata"]["uid"]
-        await client.delete(LEASES, "lock", namespace, uid=before)
+        await client.delete(LEASES, "lock", namespace, DeleteOptions(uid=before))
 
         async def is_back() -> bool:
             leases = await client.list(LEASES, namespace)
@@ -262,7 +263,7 @@ async def test_a_leader_that_is_cut_off_never_writes_after_the_next_one(far_away
 
 
 async def versions(client: HttpClient, writer: str) -> list[int]:
-    listed = await client.list(CONFIG_MAPS, "default", label_selector=f"writer={writer}")
+    listed = await client.list(CONFIG_MAPS, "default", Selector(labels=f"writer={writer}"))
     return [int(each["metadata"]["resourceVersion"]) for each in listed.items]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.event_correlator import COMBINED
 from mpi_operator.kube.events import EventRecorder, ObjectReference, Severity
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES
@@ -23,7 +24,7 @@ async def events_about(client, regarding, namespace=None):
     listing = await client.list(
         EVENTS,
         regarding.namespace if namespace is None else namespace,
-        field_selector=f"involvedObject.uid={regarding.uid},involvedObject.name={regarding.name}",
+        Selector(fields=f"involvedObject.uid={regarding.uid},involvedObject.name={regarding.name}"),
     )
     return listing.items
 

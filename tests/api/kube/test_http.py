@@ -7,6 +7,7 @@ from aiohttp import web
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, discovery, errors
+from mpi_operator.kube.client import DeleteOptions, LogOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Manifest, Resource
 from tests.contract.client import config_map
@@ -75,7 +76,7 @@ async def test_a_used_up_quota_is_told_apart_from_other_prohibitions(
             await client.create(PODS, pod("too-many", namespace))
         except errors.QuotaExceeded:
             return True
-        await client.delete(PODS, "too-many", namespace, grace_period_seconds=0)
+        await client.delete(PODS, "too-many", namespace, DeleteOptions(grace_period_seconds=0))
         return False
 
     await until(is_refused)
@@ -149,7 +150,7 @@ async def test_logs_come_line_by_line_as_they_are_written(
 
     async with kubelet(client, control_plane, logs) as node:
         await client.create(PODS, pod("talker", namespace, nodeName=node))
-        lines = client.log("talker", namespace, follow=True)
+        lines = client.log("talker", namespace, LogOptions(follow=True))
         assert await anext(lines) == b"first"
         go_on.set()
         assert [line async for line in lines] == [b"second", b"", b"last"]
@@ -166,7 +167,9 @@ async def test_what_is_asked_of_a_log_reaches_the_node(
 
     async with kubelet(client, control_plane, logs) as node:
         await client.create(PODS, pod("talker", namespace, nodeName=node))
-        lines = client.log("talker", namespace, container="main", tail_lines=3, timestamps=True)
+        lines = client.log(
+            "talker", namespace, LogOptions(container="main", tail_lines=3, timestamps=True)
+        )
         assert [line async for line in lines] == [b"hello"]
     assert asked == {
         "path": f"/containerLogs/{namespace}/talker/main",

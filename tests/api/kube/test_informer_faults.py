@@ -20,7 +20,7 @@ import pytest
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
-from mpi_operator.kube.client import EventType
+from mpi_operator.kube.client import EventType, WatchOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.metrics import Metrics
@@ -179,7 +179,7 @@ async def test_a_stale_version_is_told_as_gone(
     await create(fragile_client, place, "later")
     await forget_history(fragile)
     events = fragile_client.watch(
-        CONFIG_MAPS, place, resource_version=start.resource_version, timeout=10
+        CONFIG_MAPS, place, WatchOptions(resource_version=start.resource_version, timeout=10)
     )
     with pytest.raises(errors.Gone):
         await take(events, count=1000)
@@ -215,7 +215,9 @@ async def test_a_slow_consumer_costs_no_memory_and_misses_nothing(
     await create_big_ones(patient_client, place, "warm-up", 200)  # connections have buffers too
     start = await fragile_client.list(CONFIG_MAPS, place)
     events = fragile_client.watch(
-        CONFIG_MAPS, place, resource_version=start.resource_version, label_selector="batch=big"
+        CONFIG_MAPS,
+        place,
+        WatchOptions(resource_version=start.resource_version, labels="batch=big"),
     )
     async with aclosing(events):
         await create_big_ones(patient_client, place, "big", 1)
@@ -274,7 +276,9 @@ async def resumed(
     """The metadata of that many added objects, over as many watches as it takes."""
     while count:
         events = client.watch(
-            CONFIG_MAPS, namespace, resource_version=version, label_selector="batch=big", timeout=5
+            CONFIG_MAPS,
+            namespace,
+            WatchOptions(resource_version=version, labels="batch=big", timeout=5),
         )
         async with aclosing(events):
             async for event in events:

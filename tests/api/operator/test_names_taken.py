@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
     JOBS,
@@ -61,7 +62,9 @@ async def _meet(
     after = await hands.client.get(resource, name, hands.namespace)
     assert _without_status(after) == _without_status(before)
 
-    await hands.client.delete(resource, name, hands.namespace, grace_period_seconds=0)
+    await hands.client.delete(
+        resource, name, hands.namespace, DeleteOptions(grace_period_seconds=0)
+    )
     await hands.finish(job, workers=2)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
 from tests.support.hands import Hands
 from tests.support.mpijobs import MPIJOBS, mpijob
@@ -77,7 +78,7 @@ async def test_the_scale_subresource_tells_how_many_there_are_and_how_to_find_th
     scale = await _scale(shared, "scaled")
     assert scale["spec"]["replicas"] == 3
     found = await shared.client.list(
-        PODS, shared.namespace, label_selector=scale["status"]["selector"]
+        PODS, shared.namespace, Selector(labels=scale["status"]["selector"])
     )
     names = sorted(pod["metadata"]["name"] for pod in found.items)
     assert names == ["scaled-worker-0", "scaled-worker-1", "scaled-worker-2"]

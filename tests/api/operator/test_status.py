@@ -3,6 +3,7 @@
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
+from mpi_operator.kube.client import WatchOptions
 from mpi_operator.kube.resources import JOBS
 from tests.support.hands import Hands
 from tests.support.mpijobs import MPIJOBS, mpijob
@@ -19,8 +20,10 @@ async def test_the_first_status_says_when_the_job_began(shared: Hands) -> None:
     changes = shared.client.watch(
         MPIJOBS,
         shared.namespace,
-        field_selector="metadata.name=first-status",
-        resource_version=created["metadata"]["resourceVersion"],
+        WatchOptions(
+            fields="metadata.name=first-status",
+            resource_version=created["metadata"]["resourceVersion"],
+        ),
     )
     async with aclosing(changes):
         status = (await anext(changes)).object["status"]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.kube.resources import NODES, PODS, Manifest
 from tests.support.hands import Hands
 from tests.support.waiting import until
@@ -98,7 +99,7 @@ class Lab(Hands):
 
     async def kill(self, pod: str) -> None:
         """Delete a pod without asking its node."""
-        await self.client.delete(PODS, pod, self.namespace, grace_period_seconds=0)
+        await self.client.delete(PODS, pod, self.namespace, DeleteOptions(grace_period_seconds=0))
 
     async def launchers(self, name: str) -> list[Manifest]:
         return await self.pods(name, "launcher")

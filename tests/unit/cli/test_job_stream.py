@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 
 from mpi_operator.api import labels
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.cli.job_stream import Line, Story, story
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind
@@ -26,7 +26,9 @@ class Printer:
     def __init__(self) -> None:
         self.end = asyncio.Event()
 
-    async def log(self, name: str, namespace: str, **options: Any) -> AsyncGenerator[bytes, None]:
+    async def log(
+        self, name: str, namespace: str, options: LogOptions
+    ) -> AsyncGenerator[bytes, None]:
         yield b"hello"
         await self.end.wait()
         yield b"bye"

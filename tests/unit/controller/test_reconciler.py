@@ -7,6 +7,7 @@ import pytest
 from mpi_operator.api.annotations import LOST_WORKERS
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
 from tests.support.cluster import timestamp
 from tests.support.observations import unschedulable
@@ -328,8 +329,8 @@ async def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
     operator = await waiting()
     assert operator.diary.events[-1] == "LauncherWaits"
     assert await operator.look() == ([], 30)
-    assert operator.client.parts == [
-        {"tail_lines": 2000, "since_seconds": 120, "limit_bytes": 256 * 1024}
+    assert operator.client.logs == [
+        LogOptions(container="mpi", tail_lines=2000, since_seconds=120, limit_bytes=256 * 1024)
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import EventType
+from mpi_operator.kube.client import EventType, LogOptions, Selector
 from mpi_operator.kube.config import Credential
 from mpi_operator.kube.config.headers import bearer
 from mpi_operator.kube.metrics import Metrics
@@ -266,7 +266,7 @@ def page(*names, version="7", token=""):
 
 async def test_pages_are_asked_for_until_the_last():
     async with talking(page("a", "b", token="t/+="), page("c")) as (server, client):
-        pages = await read(client.pages(PODS, "team", label_selector="a in (b)", limit=2))
+        pages = await read(client.pages(PODS, "team", Selector(labels="a in (b)"), limit=2))
         assert [len(each.items) for each in pages] == [2, 1]
         assert [each.is_last for each in pages] == [False, True]
         second = dict(server.requests[1].query)
@@ -365,7 +365,7 @@ STREAMS = pytest.mark.parametrize(
     "open_",
     [
         pytest.param(lambda client: client.watch(PODS), id="watch"),
-        pytest.param(lambda client: client.log("x", "team", follow=True), id="log"),
+        pytest.param(lambda client: client.log("x", "team", LogOptions(follow=True)), id="log"),
     ],
 )
 
@@ -408,7 +408,7 @@ async def test_open_streams_do_not_count_as_calls(open_):
 
 async def test_followed_logs_that_have_not_begun_are_in_nobodys_way():
     async with talking(hangs, says(POD), concurrency=1) as (server, client):
-        lines = client.log("quiet", "team", follow=True)
+        lines = client.log("quiet", "team", LogOptions(follow=True))
         waiting = asyncio.ensure_future(anext(lines))
         await until(lambda: len(server.requests) == 1)
         assert await get(client) == POD
@@ -439,7 +439,7 @@ async def test_the_lines_of_a_log(chunks, lines):
 
 async def test_a_log_says_which_part_is_wanted():
     async with talking(streams(b"a\n")) as (server, client):
-        await read(client.log("x", "team", container="main", tail_lines=5))
+        await read(client.log("x", "team", LogOptions(container="main", tail_lines=5)))
         assert server.seen == ["GET /api/v1/namespaces/team/pods/x/log?container=main&tailLines=5"]
 
 

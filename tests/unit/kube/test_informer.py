@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import EventType, Page, WatchEvent
+from mpi_operator.kube.client import EventType, Page, Selector, WatchEvent
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.objects import Pod
@@ -72,17 +72,16 @@ class Server:
         self.times = []
         self.open = 0
 
-    async def watch(
-        self, resource, namespace="", *, resource_version, initial_events, timeout, **selectors
-    ):
-        assert 300 <= timeout <= 600
-        self.selectors = (namespace, selectors)
-        self.ask("stream" if initial_events else f"watch from {resource_version}")
+    async def watch(self, resource, namespace, options):
+        assert 300 <= options.timeout <= 600
+        self.asked_for = (namespace, Selector(labels=options.labels, fields=options.fields))
+        is_stream = options.initial_events
+        self.ask("stream" if is_stream else f"watch from {options.resource_version}")
         async for event in self.play(self.watches):
             yield event
 
-    async def pages(self, resource, namespace="", **selectors):
-        self.selectors = (namespace, selectors)
+    async def pages(self, resource, namespace, selector):
+        self.asked_for = (namespace, selector)
         self.ask("list")
         async for each in self.play(self.lists):
             yield each
@@ -209,21 +208,21 @@ async def test_a_server_that_cannot_stream_is_not_asked_to_again():
 
 async def test_a_bad_request_is_reported_as_what_it_is(caplog):
     refused = errors.BadRequest(errors.Status(message="field label not supported", code=400))
-    async with running([refused], lists=[[refused]], field_selector="a=b") as watched:
+    async with running([refused], lists=[[refused]], selector=Selector(fields="a=b")) as watched:
         await asyncio.sleep(10)
         assert watched.informer.trouble == "field label not supported"
     assert [record.error for record in caplog.records] == ["field label not supported"]
 
 
 async def test_the_selection_is_passed_on():
-    options = {"namespace": "team", "label_selector": "a=b", "field_selector": "c=d"}
-    chosen = ("team", {"label_selector": "a=b", "field_selector": "c=d"})
+    selector = Selector(labels="a=b", fields="c=d")
+    options = {"namespace": "team", "selector": selector}
     async with running([NO_STREAMS], [FOREVER], lists=[[page(9), 1]], **options) as watched:
         await asyncio.sleep(0.5)
-        assert watched.server.selectors == chosen
+        assert watched.server.asked_for == ("team", selector)
         await asyncio.sleep(1)
         assert watched.server.asked[-1] == "watch from 9"
-        assert watched.server.selectors == chosen
+        assert watched.server.asked_for == ("team", selector)
 
 
 # --- going on

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client, EventType
+from mpi_operator.kube.client import Client, DeleteOptions, EventType, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from tests.unit.local.clusters import virtual_now
 
@@ -31,7 +31,7 @@ class ScriptedNode:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            events = self._client.watch(PODS, initial_events=True)
+            events = self._client.watch(PODS, options=WatchOptions(initial_events=True))
             async with aclosing(events):
                 async for event in events:
                     if event.type is not EventType.BOOKMARK:
@@ -70,7 +70,9 @@ class ScriptedNode:
             if not _has_ended(await self._client.get(PODS, name, namespace)):
                 await self._say(pod, "Failed", code=143)
             uid = pod["metadata"]["uid"]
-            await self._client.delete(PODS, name, namespace, uid=uid, grace_period_seconds=0)
+            await self._client.delete(
+                PODS, name, namespace, DeleteOptions(uid=uid, grace_period_seconds=0)
+            )
         except (errors.NotFound, errors.Conflict):
             return
 

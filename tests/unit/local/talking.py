@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import AsyncGenerator
-from typing import Any
 
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import PODS
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from tests.contract.client import Talker
@@ -14,7 +14,7 @@ def talker(cluster: LocalCluster) -> Talker:
     printed: dict[str, bytes] = {}
     names = (f"talker-{number}" for number in itertools.count())
 
-    async def logs(name: str, namespace: str, **_: Any) -> AsyncGenerator[bytes, None]:
+    async def logs(name: str, namespace: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
         for line in printed[name].splitlines():
             yield line
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client, Propagation
+from mpi_operator.kube.client import Client, DeleteOptions, Propagation, Selector, WatchOptions
 from mpi_operator.kube.errors import Cause
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, NODES, PODS, SECRETS, Resource
 from mpi_operator.local.apiserver import api_errors
@@ -122,11 +122,11 @@ async def test_an_object_of_another_kind_is_refused(cluster):
 
 
 @pytest.mark.parametrize(
-    "selectors", [{"label_selector": "a in b"}, {"field_selector": "spec.colour=red"}]
+    "selector", [Selector(labels="a in b"), Selector(fields="spec.colour=red")]
 )
-async def test_a_selector_that_is_none_is_a_bad_request(cluster, selectors):
+async def test_a_selector_that_is_none_is_a_bad_request(cluster, selector):
     with pytest.raises(errors.BadRequest):
-        await cluster.list(CONFIG_MAPS, **selectors)
+        await cluster.list(CONFIG_MAPS, selector=selector)
 
 
 # --- writing
@@ -158,12 +158,6 @@ async def test_a_patch_cannot_rename(cluster):
     await cluster.create(CONFIG_MAPS, named("a"))
     with pytest.raises(errors.BadRequest, match="does not match the name on the URL"):
         await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"name": "b"}}, "here")
-
-
-async def test_a_patch_that_makes_it_no_object_is_refused(cluster):
-    await cluster.create(CONFIG_MAPS, named("a"))
-    with pytest.raises(errors.Invalid):
-        await cluster.patch(CONFIG_MAPS, "a", [{"op": "remove", "path": ""}], "here")
 
 
 async def test_what_is_being_deleted_takes_no_new_finalizers(cluster):
@@ -257,7 +251,7 @@ async def test_pods_are_chosen_by_what_nodes_ask_for(cluster, selector, chosen):
     await cluster.create(PODS, pod("b", node="here"))
     running = {"status": {"phase": "Running"}}
     await cluster.patch(PODS, "b", running, "here", subresource="status")
-    listed = await cluster.list(PODS, field_selector=selector)
+    listed = await cluster.list(PODS, selector=Selector(fields=selector))
     assert [each["metadata"]["name"] for each in listed.items] == chosen
 
 
@@ -265,7 +259,7 @@ async def test_events_are_chosen_by_what_they_are_about(cluster):
     for name in ("a", "b"):
         event = named(f"event-{name}") | {"involvedObject": {"name": name, "kind": "Pod"}}
         await cluster.create(EVENTS, event)
-    chosen = await cluster.list(EVENTS, field_selector="involvedObject.name=b")
+    chosen = await cluster.list(EVENTS, selector=Selector(fields="involvedObject.name=b"))
     assert [each["metadata"]["name"] for each in chosen.items] == ["event-b"]
 
 
@@ -300,7 +294,7 @@ async def remaining(cluster):
 async def test_a_pod_is_given_time_to_end_where_it_needs_it(cluster, node, phase, grace, left):
     await cluster.create(PODS, pod("p", node=node))
     await cluster.patch(PODS, "p", {"status": {"phase": phase}}, "here", subresource="status")
-    await cluster.delete(PODS, "p", "here", grace_period_seconds=grace)
+    await cluster.delete(PODS, "p", "here", DeleteOptions(grace_period_seconds=grace))
     assert await remaining(cluster) == left
 
 
@@ -317,7 +311,7 @@ async def test_the_time_to_end_only_gets_shorter(cluster, again, left):
     await cluster.create(PODS, pod("p", node="here"))
     await cluster.delete(PODS, "p", "here")
     before = (await cluster.get(PODS, "p", "here"))["metadata"]
-    await cluster.delete(PODS, "p", "here", grace_period_seconds=again)
+    await cluster.delete(PODS, "p", "here", DeleteOptions(grace_period_seconds=again))
     assert await remaining(cluster) == left
     assert before["generation"] == 2
 
@@ -328,7 +322,7 @@ async def test_time_that_has_passed_already_is_a_second():
     await cluster.create(PODS, pod("p", node="here"))
     await cluster.delete(PODS, "p", "here")
     now[0] += timedelta(seconds=20)
-    await cluster.delete(PODS, "p", "here", grace_period_seconds=5)
+    await cluster.delete(PODS, "p", "here", DeleteOptions(grace_period_seconds=5))
     metadata = (await cluster.get(PODS, "p", "here"))["metadata"]
     assert metadata["deletionGracePeriodSeconds"] == 1
     assert metadata["deletionTimestamp"] == timestamp(now[0])
@@ -339,7 +333,7 @@ async def test_a_pod_that_is_held_stays_when_its_node_is_done(cluster):
     held["metadata"]["finalizers"] = ["example.com/count-me"]
     await cluster.create(PODS, held)
     await cluster.delete(PODS, "p", "here")
-    await cluster.delete(PODS, "p", "here", grace_period_seconds=0)
+    await cluster.delete(PODS, "p", "here", DeleteOptions(grace_period_seconds=0))
     assert await remaining(cluster) == 0
     await cluster.patch(PODS, "p", {"metadata": {"finalizers": None}}, "here")
     assert await remaining(cluster) is None
@@ -378,5 +372,5 @@ async def test_ten_thousand_pods_come_and_go_and_nobody_who_watches_has_to_list_
     assert [len(page.items) for page in pages] == [3000, 3000, 3000, 1000]
     await cluster.delete(CONFIG_MAPS, "owner", "here")
     assert (await cluster.list(PODS)).items == []
-    events = cluster.watch(PODS, resource_version=start, timeout=0)
+    events = cluster.watch(PODS, options=WatchOptions(resource_version=start, timeout=0))
     assert len([event async for event in events]) == 20_000

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Propagation
+from mpi_operator.kube.client import DeleteOptions, Propagation
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS
 from tests.unit.local.clusters import a_cluster, named, owned, pod
 
@@ -100,7 +100,7 @@ async def test_an_owner_in_the_foreground_waits_for_those_that_block_it(cluster)
     held = owned("held", owner, blocking=True, finalizers=["example.com/hold"])
     await cluster.create(CONFIG_MAPS, held)
     await cluster.create(CONFIG_MAPS, owned("free", owner, blocking=True))
-    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    await cluster.delete(CONFIG_MAPS, "owner", "here", DeleteOptions(propagation=FOREGROUND))
     found = await there(cluster)
     assert set(found) == {"owner", "held"}
     assert found["owner"]["finalizers"] == ["foregroundDeletion"]
@@ -111,7 +111,7 @@ async def test_an_owner_in_the_foreground_waits_for_those_that_block_it(cluster)
 async def test_an_owner_in_the_foreground_does_not_wait_for_those_that_do_not_block(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     await cluster.create(CONFIG_MAPS, owned("held", owner, finalizers=["example.com/hold"]))
-    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    await cluster.delete(CONFIG_MAPS, "owner", "here", DeleteOptions(propagation=FOREGROUND))
     assert set(await there(cluster)) == {"held"}
 
 
@@ -120,7 +120,7 @@ async def test_a_foreground_goes_down_to_the_grandchildren_first(cluster):
     child = await cluster.create(CONFIG_MAPS, owned("child", owner, blocking=True))
     grandchild = owned("grandchild", child, blocking=True, finalizers=["example.com/hold"])
     await cluster.create(CONFIG_MAPS, grandchild)
-    await cluster.delete(CONFIG_MAPS, "owner", "here", propagation=FOREGROUND)
+    await cluster.delete(CONFIG_MAPS, "owner", "here", DeleteOptions(propagation=FOREGROUND))
     assert set(await there(cluster)) == {"owner", "child", "grandchild"}
     await cluster.patch(CONFIG_MAPS, "grandchild", {"metadata": {"finalizers": None}}, "here")
     assert await there(cluster) == {}
@@ -132,7 +132,7 @@ async def test_a_circle_of_owners_has_an_end(cluster, propagation):
     two = await cluster.create(CONFIG_MAPS, owned("two", one, blocking=True))
     references = owned("", two, blocking=True)["metadata"]["ownerReferences"]
     await cluster.patch(CONFIG_MAPS, "one", {"metadata": {"ownerReferences": references}}, "here")
-    await cluster.delete(CONFIG_MAPS, "one", "here", propagation=propagation)
+    await cluster.delete(CONFIG_MAPS, "one", "here", DeleteOptions(propagation=propagation))
     assert set(await there(cluster)) == ({"two"} if propagation is ORPHAN else set())
 
 
@@ -159,7 +159,9 @@ async def cluster_of(graph):
 async def delete_all(cluster, deletions):
     for number, propagation in deletions:
         try:
-            await cluster.delete(CONFIG_MAPS, f"c{number}", "here", propagation=propagation)
+            await cluster.delete(
+                CONFIG_MAPS, f"c{number}", "here", DeleteOptions(propagation=propagation)
+            )
         except errors.NotFound:
             continue
 

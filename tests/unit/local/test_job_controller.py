@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.kube.resources import JOBS, PODS
 from mpi_operator.local.jobs.job_controller import JobController
 from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
@@ -197,7 +198,9 @@ async def test_a_pod_that_was_deleted_by_force_is_not_forgotten():
         await cluster.create(JOBS, job_manifest(backoffLimit=0))
         await asyncio.sleep(5)
         [pod] = await pods_of(cluster)
-        await cluster.delete(PODS, pod["metadata"]["name"], "here", grace_period_seconds=0)
+        await cluster.delete(
+            PODS, pod["metadata"]["name"], "here", DeleteOptions(grace_period_seconds=0)
+        )
         await asyncio.sleep(10)
         assert await pods_of(cluster) == []
         assert "Failed" in true_conditions(await status_of(cluster))

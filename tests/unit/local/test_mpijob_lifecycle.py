@@ -12,6 +12,7 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.errors import Cause
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
 from mpi_operator.local.apiserver import api_errors
@@ -122,8 +123,9 @@ async def test_a_job_is_scaled_suspended_and_goes_on():
         async def has(workers):
             running = await cluster.list(
                 PODS,
-                label_selector="training.kubeflow.org/job-role=worker",
-                field_selector="status.phase=Running",
+                selector=Selector(
+                    labels="training.kubeflow.org/job-role=worker", fields="status.phase=Running"
+                ),
             )
             return len(running.items) == workers
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpi_operator.kube.client import Selector
 from mpi_operator.kube.errors import NotFound
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.kubelet import pod_logs
@@ -184,6 +185,6 @@ async def test_objects_are_selected_as_in_a_cluster(root):
     labelled = pod("a")
     labelled["metadata"]["labels"] = {"role": "worker"}
     reader = FinishedRun(root, Record([labelled, pod("b"), {"kind": "Event", "apiVersion": "v1"}]))
-    assert (await reader.list(PODS, "default", label_selector="role=worker")).items == [labelled]
-    found = await reader.list(PODS, field_selector="metadata.name=b")
+    assert (await reader.list(PODS, "default", Selector(labels="role=worker"))).items == [labelled]
+    found = await reader.list(PODS, selector=Selector(fields="metadata.name=b"))
     assert found.items == [pod("b")]

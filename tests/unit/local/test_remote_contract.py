@@ -10,6 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from mpi_operator.kube import errors
+from mpi_operator.kube.client import WatchOptions
 from mpi_operator.kube.resources import CONFIG_MAPS, Resource
 from mpi_operator.local import socket_address
 from mpi_operator.local.apiserver.cluster import LocalCluster
@@ -111,7 +112,7 @@ async def test_the_socket_of_a_dead_run_is_nobody(run):
 
 
 async def test_a_watcher_that_goes_away_is_forgotten(client):
-    events = client.watch(CONFIG_MAPS, "here", initial_events=True)
+    events = client.watch(CONFIG_MAPS, "here", WatchOptions(initial_events=True))
     await anext(events)
     assert listeners() == 1
     await events.aclose()
@@ -120,7 +121,7 @@ async def test_a_watcher_that_goes_away_is_forgotten(client):
 
 async def test_a_run_that_ends_ends_those_who_watch(cluster, run):
     async with serving(cluster, run):
-        events = RemoteCluster(run).watch(CONFIG_MAPS, "here", initial_events=True)
+        events = RemoteCluster(run).watch(CONFIG_MAPS, "here", WatchOptions(initial_events=True))
         await anext(events)
     with pytest.raises(errors.ConnectionLost, match="has ended"):
         await anext(events)

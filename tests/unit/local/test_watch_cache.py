@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 import pytest
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import EventType
+from mpi_operator.kube.client import EventType, WatchOptions
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS
@@ -29,30 +29,30 @@ async def test_a_version_from_too_long_ago_is_gone():
     cluster = a_cluster(history_limit=2)
     await fill(cluster, 5)
     with pytest.raises(errors.Gone, match="too old resource version: 2"):
-        await anext(cluster.watch(CONFIG_MAPS, resource_version="2"))
+        await anext(cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="2")))
 
 
 async def test_a_kind_of_which_nothing_is_forgotten_is_watched_from_any_version():
     cluster = a_cluster(history_limit=2)
     await cluster.create(PODS, pod("p"))
     await fill(cluster, 50)
-    [event] = await first_events(cluster.watch(PODS, resource_version="1"), 1)
+    [event] = await first_events(cluster.watch(PODS, options=WatchOptions(resource_version="1")), 1)
     assert event.object["metadata"]["name"] == "p"
 
 
 async def test_a_version_that_is_still_to_come_is_gone_too():
     with pytest.raises(errors.Gone, match="Too large resource version: 99"):
-        await anext(a_cluster().watch(CONFIG_MAPS, resource_version="99"))
+        await anext(a_cluster().watch(CONFIG_MAPS, options=WatchOptions(resource_version="99")))
 
 
 async def test_what_is_no_version_is_a_bad_request():
     with pytest.raises(errors.BadRequest, match="invalid resource version"):
-        await anext(a_cluster().watch(CONFIG_MAPS, resource_version="x"))
+        await anext(a_cluster().watch(CONFIG_MAPS, options=WatchOptions(resource_version="x")))
 
 
 async def test_a_watcher_that_is_too_slow_is_told_so():
     cluster = a_cluster(history_limit=2)
-    events = cluster.watch(CONFIG_MAPS, initial_events=True)
+    events = cluster.watch(CONFIG_MAPS, options=WatchOptions(initial_events=True))
     async with aclosing(events):
         assert (await anext(events)).type is EventType.BOOKMARK
         await fill(cluster, 10)
@@ -69,7 +69,7 @@ async def test_a_watch_without_a_version_begins_with_what_there_is():
 
 async def test_a_quiet_watch_is_told_how_far_it_has_come():
     cluster = a_cluster()
-    events = cluster.watch(CONFIG_MAPS, resource_version="1")
+    events = cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="1"))
     waiting = asyncio.create_task(first_events(events, 1))
     await asyncio.sleep(30)
     await cluster.create(PODS, pod("p"))
@@ -82,7 +82,7 @@ async def test_a_quiet_watch_is_told_how_far_it_has_come():
 async def test_the_last_word_of_a_watch_is_how_far_it_came():
     cluster = a_cluster()
     await fill(cluster, 1)
-    events = cluster.watch(CONFIG_MAPS, resource_version="1", timeout=5)
+    events = cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="1", timeout=5))
     assert [event.type async for event in events] == [EventType.ADDED, EventType.BOOKMARK]
     assert asyncio.get_running_loop().time() == 5
 
@@ -99,7 +99,7 @@ async def test_a_fast_reader_does_not_keep_others_from_their_turn():
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count_turns())
-    await first_events(cluster.watch(CONFIG_MAPS, resource_version="1"), 1000)
+    await first_events(cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="1")), 1000)
     counting.cancel()
     assert turns >= 9
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import EventType
+from mpi_operator.kube.client import EventType, Selector, WatchOptions
 from mpi_operator.kube.resources import CONFIG_MAPS
 from tests.unit.local.clusters import a_cluster, named
 
@@ -47,7 +47,9 @@ class Watcher:
     async def follow(self, cluster):
         """From the beginning: everything there is, and what happens then."""
         self.known, self.version, is_initial = {}, 0, True
-        events = cluster.watch(CONFIG_MAPS, label_selector=self.selector, initial_events=True)
+        events = cluster.watch(
+            CONFIG_MAPS, options=WatchOptions(labels=self.selector, initial_events=True)
+        )
         async with aclosing(events):
             async for event in events:
                 if event.type is EventType.BOOKMARK:
@@ -107,7 +109,7 @@ async def live(steps, watchers, history_limit):
         await asyncio.sleep(pause)
     await asyncio.sleep(600)  # even the laziest has read everything, and a bookmark
     for watcher, task in zip(watchers, following, strict=True):
-        listed = await cluster.list(CONFIG_MAPS, label_selector=watcher.selector)
+        listed = await cluster.list(CONFIG_MAPS, selector=Selector(labels=watcher.selector))
         assert watcher.known == {each["metadata"]["name"]: each for each in listed.items}
         assert watcher.version == int(listed.resource_version)
         assert not task.done(), task.exception()
@@ -154,7 +156,7 @@ def test_versions_only_grow_and_each_write_has_its_own(operations):
 
 def test_the_events_of_a_watcher_are_the_writes_in_their_order():
     async def told(cluster):
-        events = cluster.watch(CONFIG_MAPS, resource_version="1", timeout=5)
+        events = cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="1", timeout=5))
         found = [(event.type.value, event.object["metadata"].get("name")) async for event in events]
         return found[:-1]  # less the bookmark at the end
 

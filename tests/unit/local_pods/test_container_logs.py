@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from mpi_operator.kube.client import LogOptions
 from mpi_operator.local.kubelet.container_logs import Clock, ContainerLogs
 from tests.support.waiting import until
 
@@ -16,7 +17,7 @@ def write(logs, text):
 
 
 async def lines(logs, **options):
-    return [line.decode() async for line in logs.lines(**options)]
+    return [line.decode() async for line in logs.lines(LogOptions(**options))]
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ async def test_following_to_the_end(logs):
     seen = []
 
     async def follow():
-        async for line in logs.lines(follow=True):
+        async for line in logs.lines(LogOptions(follow=True)):
             seen.append(line)  # noqa: PERF401 — it is looked at meanwhile
 
     task = asyncio.create_task(follow())

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NoReturn, TypeVar
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.client import Client, EventType
+from mpi_operator.kube.client import Client, EventType, WatchOptions
 from mpi_operator.kube.resources import LEASES, Key, Manifest
 
 from . import lease
@@ -120,8 +120,10 @@ class Candidate:
         events = self._client.watch(
             LEASES,
             self._key.namespace,
-            resource_version=self._seen.resource_version,
-            field_selector=f"metadata.name={self._key.name}",
+            WatchOptions(
+                resource_version=self._seen.resource_version,
+                fields=f"metadata.name={self._key.name}",
+            ),
         )
         async with aclosing(events):
             async for event in events:

@@ -1,6 +1,6 @@
 """A cluster in this process: the same `Client` as an API server's, without I/O.
 
-    verb ──► writing, scale, patches (what it should be) ──► garbage (what follows) ──► table
+    verb ──► updates, scale (what it should be) ──► garbage (what follows) ──► table
                                                                                           │
     pages, watch ◄────────────────────── selection ◄──────────────────── history ◄────────┘
 
@@ -15,16 +15,24 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Protocol
+from typing import TypeAlias
 
-from mpi_operator.kube.client import JsonPatch, Listing, Page, Propagation, WatchEvent
+from mpi_operator.kube.client import (
+    DeleteOptions,
+    Listing,
+    LogOptions,
+    Page,
+    Propagation,
+    Selector,
+    WatchEvent,
+    WatchOptions,
+)
 from mpi_operator.kube.resources import PODS, Key, Manifest, Resource
 from mpi_operator.local.times import now
 
 from . import api_errors, object_names, updates
 from .garbage_collector import Garbage
 from .object_store import Place, Shelf, Table
-from .patches import PatchError, merged, patched
 from .scale import scale_of, scaled
 from .selection import parse_selection
 from .served_kinds import BUILT_IN, Kind, Scale
@@ -37,21 +45,8 @@ _HISTORY = 10_000
 _NAMING_TRIES = 8
 
 
-class Logs(Protocol):
-    """What containers printed: the node knows. The pod exists when this is called."""
-
-    def __call__(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-    ) -> AsyncGenerator[bytes, None]: ...
+# What containers printed: the node knows. The pod exists when this is called.
+Logs: TypeAlias = Callable[[str, str, LogOptions], AsyncGenerator[bytes, None]]
 
 
 class LocalCluster:
@@ -104,14 +99,13 @@ class LocalCluster:
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
         """The objects of one moment, a page at a time."""
         shelf = self._shelf(resource)
-        selection = parse_selection(shelf.kind, namespace, label_selector, field_selector)
+        selection = parse_selection(shelf.kind, namespace, selector)
         await _turn()
         found, version = shelf.selected(selection), str(self._table.version)
         for start in range(0, len(found) or 1, limit):
@@ -123,34 +117,22 @@ class LocalCluster:
         self,
         resource: Resource,
         namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        selector: Selector = Selector(),
     ) -> Listing:
         """The objects of one moment, all at once."""
         shelf = self._shelf(resource)
-        selection = parse_selection(shelf.kind, namespace, label_selector, field_selector)
+        selection = parse_selection(shelf.kind, namespace, selector)
         await _turn()
         found = [stored.manifest() for stored in shelf.selected(selection)]
         return Listing(found, str(self._table.version))
 
     async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        initial_events: bool = False,
-        timeout: float | None = None,
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, and bookmarks, until `timeout`."""
-        kind = self._shelf(resource).kind
-        selection = parse_selection(kind, namespace, label_selector, field_selector)
+        selection = parse_selection(self._shelf(resource).kind, namespace, options)
         await _turn()
-        watch = Watch(self._table, resource, selection)
-        events = watch.events(resource_version, initial_events=initial_events, timeout=timeout)
+        events = Watch(self._table, resource, selection).events(options)
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -166,65 +148,53 @@ class LocalCluster:
         self,
         resource: Resource,
         name: str,
-        patch: Manifest | JsonPatch,
+        patch: Manifest,
         namespace: str = "",
         *,
         subresource: str = "",
     ) -> Manifest:
-        """Change an object: a dict is merged into it, a list is a JSON patch."""
+        """Merge a patch into an object (RFC 7386): null removes a field."""
         place = self._place(resource, name, namespace)
-        return await self._write(place, subresource, lambda known: _patched(known, patch))
+        return await self._write(
+            place, subresource, lambda known: cleaned(updates.merged(known, patch))
+        )
 
     async def delete(
         self,
         resource: Resource,
         name: str,
         namespace: str = "",
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation = Propagation.BACKGROUND,
+        options: DeleteOptions = DeleteOptions(),
     ) -> None:
-        """Delete one object; with `uid` or `resource_version` only that very one, else Conflict."""
+        """Delete one object; Conflict where it has another `uid` or `resource_version`."""
         place = self._place(resource, name, namespace)
         self._shelf(resource)
         await _turn()
         known = self._known(place)
-        _check_deletion(resource, known, uid, resource_version)
-        self._garbage.delete(place, known, grace_period_seconds, propagation)
+        _check_deletion(resource, known, options.uid, options.resource_version)
+        self._garbage.delete(place, known, options)
 
     async def delete_collection(
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
         """Delete every object that the selectors choose."""
         shelf = self._shelf(resource)
-        selection = parse_selection(shelf.kind, namespace, label_selector, field_selector)
+        selection = parse_selection(shelf.kind, namespace, selector)
+        options = DeleteOptions(propagation=propagation)
         await _turn()
         for stored in shelf.selected(selection):
             place = Place(resource, stored.key)
             # One of them may own another, which is gone then.
             if known := self._table.find(place):
-                self._garbage.delete(place, known, None, propagation)
+                self._garbage.delete(place, known, options)
 
     async def log(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-        limit_bytes: int | None = None,
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
         """The lines that a container of a pod printed, without their line ends."""
         place = self._place(PODS, name, namespace)
@@ -232,17 +202,8 @@ class LocalCluster:
         self._known(place)
         if self.logs is None:
             raise api_errors.internal("this cluster has no node, so nothing was printed")
-        lines = self.logs(
-            name,
-            namespace,
-            container=container,
-            follow=follow,
-            previous=previous,
-            timestamps=timestamps,
-            tail_lines=tail_lines,
-            since_seconds=since_seconds,
-        )
-        left = math.inf if limit_bytes is None else limit_bytes
+        lines = self.logs(name, namespace, options)
+        left = math.inf if options.limit_bytes is None else options.limit_bytes
         async with aclosing(lines):
             async for line in lines:
                 if left <= 0:
@@ -308,17 +269,6 @@ class LocalCluster:
 async def _turn() -> None:
     """Let others go on, as waiting for an answer would."""
     await asyncio.sleep(0)
-
-
-def _patched(known: Manifest, patch: Manifest | JsonPatch) -> Manifest:
-    try:
-        changed = merged(known, patch) if isinstance(patch, dict) else patched(known, patch)
-    except PatchError as error:
-        raise api_errors.unprocessable(str(error)) from error
-    if not isinstance(changed, dict):
-        raise api_errors.unprocessable("what is left is no object")
-    result: Manifest = cleaned(changed)
-    return result
 
 
 def _check_subresource(kind: Kind, subresource: str) -> None:

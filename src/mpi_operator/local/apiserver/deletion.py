@@ -7,7 +7,7 @@ pod that is the time by which it should be gone; its node confirms by deleting i
 
 from datetime import datetime, timedelta
 
-from mpi_operator.kube.client import Propagation
+from mpi_operator.kube.client import DeleteOptions, Propagation
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.times import moment, timestamp
 
@@ -19,18 +19,15 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def after_deletion(
-    kind: Kind,
-    manifest: Manifest,
-    now: datetime,
-    grace_period_seconds: int | None = None,
-    propagation: Propagation = Propagation.BACKGROUND,
+    kind: Kind, manifest: Manifest, now: datetime, options: DeleteOptions
 ) -> Manifest:
     """The object, marked; `is_over` says whether that was all that was missing."""
-    wanted = None if grace_period_seconds is None else _sensible(grace_period_seconds)
+    given = options.grace_period_seconds
+    wanted = None if given is None else _sensible(given)
     if _is_ending(manifest):
         return _hurried(manifest, now, wanted)
     grace = _grace(manifest, wanted) if kind.is_graceful else 0
-    return _marked(_with_finalizers(manifest, propagation), now, grace)
+    return _marked(_with_finalizers(manifest, options.propagation), now, grace)
 
 
 def is_over(manifest: Manifest) -> bool:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 
-from mpi_operator.kube.client import Propagation
+from mpi_operator.kube.client import DeleteOptions, Propagation
 from mpi_operator.kube.resources import Manifest
 
 from .deletion import after_deletion, is_over
@@ -42,24 +42,16 @@ class Garbage:
         self._collect()
         return new.manifest()
 
-    def delete(
-        self,
-        place: Place,
-        stored: Stored,
-        grace_period_seconds: int | None,
-        propagation: Propagation,
-    ) -> None:
+    def delete(self, place: Place, stored: Stored, options: DeleteOptions) -> None:
         """Delete an object as far as it can be, and what has to go with it."""
-        self._delete(place, stored, grace_period_seconds, propagation)
+        self._delete(place, stored, options)
         self._collect()
 
-    def _delete(
-        self, place: Place, stored: Stored, grace: int | None, propagation: Propagation
-    ) -> None:
-        if propagation is Propagation.ORPHAN:
+    def _delete(self, place: Place, stored: Stored, options: DeleteOptions) -> None:
+        if options.propagation is Propagation.ORPHAN:
             self._orphan(stored.uid)
         kind, manifest = self._table.shelf(place.resource).kind, stored.manifest()
-        marked = after_deletion(kind, manifest, self._clock(), grace, propagation)
+        marked = after_deletion(kind, manifest, self._clock(), options)
         if is_over(marked):
             self._remove(place)
         elif marked != manifest:
@@ -96,7 +88,7 @@ class Garbage:
         has_dependents = bool(self._table.dependents(stored.uid))
         in_foreground = is_awaited and has_dependents
         how = Propagation.FOREGROUND if in_foreground else Propagation.BACKGROUND
-        self._delete(place, stored, None, how)
+        self._delete(place, stored, DeleteOptions(propagation=how))
 
     def _stays(self, owner: Owner, place: Place) -> bool:
         if not self._table.knows_kind(owner):

@@ -6,9 +6,9 @@ from mpi_operator.kube.errors import Cause
 from mpi_operator.kube.resources import Manifest, Resource
 
 from . import api_errors
-from .patches import merged
 from .served_kinds import Scale
 from .stored_object import value_at
+from .updates import merged
 
 SCALES = Resource("autoscaling", "v1", "scales", "Scale")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from mpi_operator.kube import client
+
 from . import api_errors
 from .selectors import EVERYTHING, Selector, SelectorError, parse_fields, parse_labels
 from .served_kinds import Kind
@@ -24,15 +26,13 @@ class Selection(NamedTuple):
         )
 
 
-def parse_selection(
-    kind: Kind, namespace: str, label_selector: str, field_selector: str
-) -> Selection:
+def parse_selection(kind: Kind, namespace: str, selector: client.Selector) -> Selection:
     """What a request asks for; BadRequest where that cannot be read."""
     try:
         return Selection(
             namespace if kind.resource.namespaced else "",
-            parse_labels(label_selector),
-            parse_fields(field_selector, kind.fields),
+            parse_labels(selector.labels),
+            parse_fields(selector.fields, kind.fields),
         )
     except SelectorError as error:
         raise api_errors.bad_request(str(error)) from error

@@ -4,6 +4,7 @@ Some of an object is the cluster's: its place, its uid, its times, its versions.
 them, and has to where it wants to be sure that it changes what it has read; it cannot change them.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -74,6 +75,18 @@ def check_preconditions(resource: Resource, known: Manifest, wanted: Manifest) -
         raise api_errors.another_uid(resource, name, want["uid"], have["uid"])
     if want.get("resourceVersion") not in (None, "", have["resourceVersion"]):
         raise api_errors.conflict(resource, name, api_errors.MODIFIED)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """A value under a merge patch (RFC 7386): what the patch names is set, null removes it."""
+    if not isinstance(patch, Mapping):
+        return patch
+    base = target if isinstance(target, Mapping) else {}
+    kept = {name: value for name, value in base.items() if name not in patch}
+    changed = {
+        name: merged(base.get(name), value) for name, value in patch.items() if value is not None
+    }
+    return kept | changed
 
 
 def _typed(resource: Resource, manifest: Manifest) -> Manifest:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from mpi_operator.kube.client import INITIAL_EVENTS_END, EventType, WatchEvent
+from mpi_operator.kube.client import INITIAL_EVENTS_END, EventType, WatchEvent, WatchOptions
 from mpi_operator.kube.resources import Resource
 
 from . import api_errors
@@ -38,17 +38,15 @@ class Watch:
         self._shelf = table.shelf(resource)
         self._selection = selection
 
-    async def events(
-        self, resource_version: str, *, initial_events: bool, timeout: float | None
-    ) -> AsyncGenerator[WatchEvent, None]:
+    async def events(self, options: WatchOptions) -> AsyncGenerator[WatchEvent, None]:
         """What is there, where the watcher does not know it, and then what happens."""
-        end = None if timeout is None else _now() + timeout
-        if initial_events or resource_version in ("", "0"):
+        end = None if options.timeout is None else _now() + options.timeout
+        if options.initial_events or options.resource_version in ("", "0"):
             place = self._shelf.history.end
-            for known in self._everything(with_end=initial_events):
+            for known in self._everything(with_end=options.initial_events):
                 yield known
         else:
-            place = self._shelf.history.place_after(self._past(resource_version))
+            place = self._shelf.history.place_after(self._past(options.resource_version))
         is_quiet = False
         while True:
             while place < self._shelf.history.end:

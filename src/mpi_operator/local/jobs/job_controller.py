@@ -15,7 +15,7 @@ import msgspec
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.cache import Change
-from mpi_operator.kube.client import Client, Propagation
+from mpi_operator.kube.client import Client, DeleteOptions, Propagation, Selector
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.queue_workers import work
 from mpi_operator.kube.resources import JOBS, PODS, Key, Manifest
@@ -59,7 +59,7 @@ class JobController:
             PODS,
             JobPod,
             namespace=namespace,
-            label_selector=CONTROLLER_UID,
+            selector=Selector(labels=CONTROLLER_UID),
             indexes={_BY_JOB: _jobs_of},
         )
         self._jobs.on_change(self._job_changed)
@@ -124,7 +124,7 @@ class JobController:
     async def _delete(self, pod: JobPod) -> None:
         name, namespace = pod.metadata.name, pod.metadata.namespace
         with suppress(errors.NotFound):
-            await self._client.delete(PODS, name, namespace, uid=pod.uid)
+            await self._client.delete(PODS, name, namespace, DeleteOptions(uid=pod.uid))
             # A reconcile before the watch event would otherwise take it for an active pod.
             self._pods.wrote(await self._client.get(PODS, name, namespace))
 
@@ -151,8 +151,7 @@ class JobController:
                 JOBS,
                 metadata.name,
                 metadata.namespace,
-                uid=metadata.uid,
-                propagation=Propagation.FOREGROUND,
+                DeleteOptions(uid=metadata.uid, propagation=Propagation.FOREGROUND),
             )
 
 

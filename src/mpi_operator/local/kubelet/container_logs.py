@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from mpi_operator.kube.client import LogOptions
+
 _CHUNK = 1 << 16
 _LOOK_SECONDS = 0.05
 _TAIL_BYTES = 1 << 16
@@ -88,16 +90,9 @@ class ContainerLogs:
         """The last lines, for the status of a container that failed."""
         return _last_lines(self._clocks[-1].path) if self._clocks else ""
 
-    async def lines(
-        self,
-        *,
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-    ) -> AsyncGenerator[bytes, None]:
+    async def lines(self, options: LogOptions = LogOptions()) -> AsyncGenerator[bytes, None]:
         """Lines without their ends. With `follow`, to the container's last one."""
+        follow, previous = options.follow, options.previous
         index = len(self._clocks) - (2 if previous else 1)
         while index < 0 and follow and not previous and not self._over.is_set():
             await _next_look(self._over)
@@ -105,7 +100,7 @@ class ContainerLogs:
         if index < 0:
             return
         clock = self._clocks[index]
-        start = _start(clock, tail_lines, since_seconds)
+        start = _start(clock, options.tail_lines, options.since_seconds)
         is_over: Callable[[], bool] = lambda: (  # noqa: E731
             not follow or self._over.is_set() or index < len(self._clocks) - 1
         )
@@ -113,7 +108,7 @@ class ContainerLogs:
         async with aclosing(_lines(chunks)) as lines:
             offset = start
             async for line, length in lines:
-                yield _stamped(line, clock, offset) if timestamps else line
+                yield _stamped(line, clock, offset) if options.timestamps else line
                 offset += length
 
 

@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.backoff import Backoff
-from mpi_operator.kube.client import INITIAL_EVENTS_END, Client, EventType
+from mpi_operator.kube.client import (
+    INITIAL_EVENTS_END,
+    Client,
+    DeleteOptions,
+    EventType,
+    LogOptions,
+    WatchOptions,
+)
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Key, Manifest, Resource
 from mpi_operator.local.remote_exec import one_daemon
 from mpi_operator.local.remote_exec.agent_server import Request, Unreachable
@@ -114,40 +121,19 @@ class Node:
         finally:
             await self._end(host)
 
-    def log(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
+    async def log(
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
         """The lines that a container printed; the same as `Client.log`."""
-        return self._log(
-            Key(namespace, name),
-            container,
-            follow=follow,
-            previous=previous,
-            timestamps=timestamps,
-            tail_lines=tail_lines,
-            since_seconds=since_seconds,
-        )
-
-    async def _log(
-        self, key: Key, container: str, *, follow: bool, **options: object
-    ) -> AsyncGenerator[bytes, None]:
+        key = Key(namespace, name)
         runner = self._runner(key)
-        while runner is None and follow and self._is_waiting(key):
+        while runner is None and options.follow and self._is_waiting(key):
             await asyncio.sleep(0.05)
             runner = self._runner(key)
-        logs = runner.logs(container) if runner else None
+        logs = runner.logs(options.container) if runner else None
         if logs is None:
             return
-        async with aclosing(logs.lines(follow=follow, **options)) as lines:  # type: ignore[arg-type]
+        async with aclosing(logs.lines(options)) as lines:
             async for line in lines:
                 yield line
 
@@ -186,7 +172,9 @@ class Node:
         lost: Callable[[Manifest], None],
     ) -> None:
         seen: set[str] | None = set()
-        async with aclosing(self._client.watch(resource, initial_events=True)) as events:
+        async with aclosing(
+            self._client.watch(resource, options=WatchOptions(initial_events=True))
+        ) as events:
             async for event in events:
                 manifest = event.object
                 uid = manifest["metadata"].get("uid", "")
@@ -344,7 +332,10 @@ class Node:
         key = _key(pod)
         with suppress(errors.NotFound, errors.Conflict):
             await self._client.delete(
-                PODS, key.name, key.namespace, uid=pod["metadata"]["uid"], grace_period_seconds=0
+                PODS,
+                key.name,
+                key.namespace,
+                DeleteOptions(uid=pod["metadata"]["uid"], grace_period_seconds=0),
             )
 
     async def _end(self, host: LocalHost) -> None:

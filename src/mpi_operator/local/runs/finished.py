@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Protocol
 
-from mpi_operator.kube.client import Listing
+from mpi_operator.kube.client import Listing, Selector
 from mpi_operator.kube.resources import PODS, Manifest, Resource
 from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.apiserver.selection import parse_selection
@@ -19,12 +19,7 @@ class Reader(Protocol):
     """What can be asked of any run: the part of `kube.client.Client` that changes nothing."""
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing: ...
 
     def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]: ...
@@ -38,15 +33,10 @@ class FinishedRun:
         self._objects = record.objects
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
         kind = next((each for each in BUILT_IN if each.resource == resource), Kind(resource))
-        selection = parse_selection(kind, namespace, label_selector, field_selector)
+        selection = parse_selection(kind, namespace, selector)
         of_kind = (each for each in self._objects if _is_of(resource, each))
         return Listing(
             [each for each in of_kind if selection.has(stored(each, 0, kind.fields))], "0"
@@ -54,7 +44,7 @@ class FinishedRun:
 
     async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:
         """The lines of the first container of a pod."""
-        pods = (await self.list(PODS, namespace, field_selector=f"metadata.name={name}")).items
+        pods = (await self.list(PODS, namespace, Selector(fields=f"metadata.name={name}"))).items
         if not pods:
             raise api_errors.not_found(PODS, name)
         container = pods[-1]["spec"]["containers"][0]["name"]

@@ -15,12 +15,16 @@ from msgspec import UNSET, Raw
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import (
-    JsonPatch,
+    DeleteOptions,
     Listing,
+    LogOptions,
     Page,
     Propagation,
+    Selector,
     WatchEvent,
+    WatchOptions,
     decode_manifest,
+    read_all,
 )
 from mpi_operator.kube.resources import Manifest, Resource
 from mpi_operator.local.apiserver import object_names
@@ -43,76 +47,36 @@ class RemoteCluster:
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         object_names.home(resource, manifest)
-        return await self._object(socket_messages.Create(resource=resource, manifest=manifest))
+        return await self._object(socket_messages.Create(resource, manifest))
 
     async def get(
         self, resource: Resource, name: str, namespace: str = "", *, subresource: str = ""
     ) -> Manifest:
         resource.path(name, namespace)
-        return await self._object(
-            socket_messages.Get(
-                resource=resource, name=name, namespace=namespace, subresource=subresource
-            )
-        )
+        return await self._object(socket_messages.Get(resource, name, namespace, subresource))
 
     async def pages(
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
-        request = socket_messages.Pages(
-            resource=resource,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            limit=limit,
-        )
+        request = socket_messages.Pages(resource, namespace, selector, limit)
         async with aclosing(self._items(request)) as items:
             async for item in items:
                 yield _page(item)
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
+        self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
-        pages = self.pages(
-            resource, namespace, label_selector=label_selector, field_selector=field_selector
-        )
-        found, version = [], ""
-        async with aclosing(pages):
-            async for page in pages:
-                found += [decode_manifest(raw) for raw in page.items]
-                version = page.resource_version
-        return Listing(found, version)
+        return await read_all(self.pages(resource, namespace, selector))
 
     async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        initial_events: bool = False,
-        timeout: float | None = None,
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
-        request = socket_messages.Watch(
-            resource=resource,
-            namespace=namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            initial_events=initial_events,
-            timeout=timeout,
-        )
+        request = socket_messages.Watch(resource, namespace, options)
         async with aclosing(self._items(request)) as items:
             async for item in items:
                 yield _event(item)
@@ -122,28 +86,20 @@ class RemoteCluster:
     ) -> Manifest:
         namespace, name = object_names.home(resource, manifest)
         resource.path(name, namespace)
-        return await self._object(
-            socket_messages.Replace(resource=resource, manifest=manifest, subresource=subresource)
-        )
+        return await self._object(socket_messages.Replace(resource, manifest, subresource))
 
     async def patch(
         self,
         resource: Resource,
         name: str,
-        patch: Manifest | JsonPatch,
+        patch: Manifest,
         namespace: str = "",
         *,
         subresource: str = "",
     ) -> Manifest:
         resource.path(name, namespace)
         return await self._object(
-            socket_messages.Patch(
-                resource=resource,
-                name=name,
-                patch=patch if isinstance(patch, dict) else [*patch],
-                namespace=namespace,
-                subresource=subresource,
-            )
+            socket_messages.Patch(resource, name, patch, namespace, subresource)
         )
 
     async def delete(
@@ -151,69 +107,27 @@ class RemoteCluster:
         resource: Resource,
         name: str,
         namespace: str = "",
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation = Propagation.BACKGROUND,
+        options: DeleteOptions = DeleteOptions(),
     ) -> None:
         resource.path(name, namespace)
-        await self._item(
-            socket_messages.Delete(
-                resource=resource,
-                name=name,
-                namespace=namespace,
-                uid=uid,
-                resource_version=resource_version,
-                grace_period_seconds=grace_period_seconds,
-                propagation=propagation,
-            )
-        )
+        await self._item(socket_messages.Delete(resource, name, namespace, options))
 
     async def delete_collection(
         self,
         resource: Resource,
         namespace: str = "",
+        selector: Selector = Selector(),
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
         await self._item(
-            socket_messages.DeleteCollection(
-                resource=resource,
-                namespace=namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                propagation=propagation,
-            )
+            socket_messages.DeleteCollection(resource, namespace, selector, propagation)
         )
 
     async def log(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        container: str = "",
-        follow: bool = False,
-        previous: bool = False,
-        timestamps: bool = False,
-        tail_lines: int | None = None,
-        since_seconds: int | None = None,
-        limit_bytes: int | None = None,
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
-        request = socket_messages.Log(
-            name=name,
-            namespace=namespace,
-            container=container,
-            follow=follow,
-            previous=previous,
-            timestamps=timestamps,
-            tail_lines=tail_lines,
-            since_seconds=since_seconds,
-            limit_bytes=limit_bytes,
-        )
-        async with aclosing(self._items(request)) as items:
+        async with aclosing(self._items(socket_messages.Log(name, namespace, options))) as items:
             async for item in items:
                 yield _bytes(item)
 

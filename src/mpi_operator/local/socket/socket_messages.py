@@ -17,7 +17,13 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from mpi_operator.kube.client import Propagation
+from mpi_operator.kube.client import (
+    DeleteOptions,
+    LogOptions,
+    Propagation,
+    Selector,
+    WatchOptions,
+)
 from mpi_operator.kube.errors import Status
 from mpi_operator.kube.resources import Manifest, Resource
 
@@ -28,7 +34,7 @@ LONGEST_REQUEST = 8 << 20
 LONGEST_ANSWER = 64 << 20
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="verb", tag=str.lower):
+class Request(msgspec.Struct, frozen=True, tag_field="verb", tag=str.lower):
     """A verb; its fields are the arguments of the method of the same name."""
 
     @property
@@ -38,15 +44,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="verb", tag=s
     @property
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__struct_fields__}
-
-
-class Selecting(Request, frozen=True, kw_only=True):
-    """What is about many objects."""
-
-    resource: Resource
-    namespace: str = ""
-    label_selector: str = ""
-    field_selector: str = ""
 
 
 class Create(Request, frozen=True):
@@ -61,14 +58,17 @@ class Get(Request, frozen=True):
     subresource: str = ""
 
 
-class Pages(Selecting, frozen=True):
+class Pages(Request, frozen=True):
+    resource: Resource
+    namespace: str = ""
+    selector: Selector = Selector()
     limit: int = 500
 
 
-class Watch(Selecting, frozen=True):
-    resource_version: str = ""
-    initial_events: bool = False
-    timeout: float | None = None
+class Watch(Request, frozen=True):
+    resource: Resource
+    namespace: str = ""
+    options: WatchOptions = WatchOptions()
 
 
 class Replace(Request, frozen=True):
@@ -80,7 +80,7 @@ class Replace(Request, frozen=True):
 class Patch(Request, frozen=True):
     resource: Resource
     name: str
-    patch: Manifest | list[Manifest]
+    patch: Manifest
     namespace: str = ""
     subresource: str = ""
 
@@ -89,26 +89,20 @@ class Delete(Request, frozen=True):
     resource: Resource
     name: str
     namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    grace_period_seconds: int | None = None
-    propagation: Propagation = Propagation.BACKGROUND
+    options: DeleteOptions = DeleteOptions()
 
 
-class DeleteCollection(Selecting, frozen=True, tag="delete_collection"):
+class DeleteCollection(Request, frozen=True, tag="delete_collection"):
+    resource: Resource
+    namespace: str = ""
+    selector: Selector = Selector()
     propagation: Propagation = Propagation.BACKGROUND
 
 
 class Log(Request, frozen=True):
     name: str
     namespace: str
-    container: str = ""
-    follow: bool = False
-    previous: bool = False
-    timestamps: bool = False
-    tail_lines: int | None = None
-    since_seconds: int | None = None
-    limit_bytes: int | None = None
+    options: LogOptions = LogOptions()
 
 
 AnyRequest: TypeAlias = (
