@@ -8,7 +8,7 @@ import pytest
 from mpi_operator.local.kubelet.container_spec import POD_VARIABLE
 from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox import process_tree
-from mpi_operator.local.sandbox.marks import RUN_VARIABLE
+from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.machine import machine
 from tests.support.waiting import block_until
@@ -24,11 +24,11 @@ def marked(directory: Path) -> list[int]:
 
 def processes(run: run_directories.Run, pod: str) -> list[int]:
     """Of a pod of a run: other runs may have pods of that name at the same time."""
-    marks = (f"{RUN_VARIABLE}={run.directory}".encode(), f"{POD_VARIABLE}={pod}".encode())
+    wanted = {RUN_VARIABLE: str(run.directory), POD_VARIABLE: pod}
     return [
         pid
         for pid in process_tree.parents()
-        if all(process_tree.has_in_environment(pid, mark) for mark in marks)
+        if all(process_tree.was_started_with(pid, *each) for each in wanted.items())
     ]
 
 

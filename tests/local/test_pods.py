@@ -170,7 +170,7 @@ async def test_a_pod_waits_for_its_configuration(pods):
 
     async def complains():
         statuses = (await pods.status("p")).get("containerStatuses") or [{}]
-        return "ConfigMap 'settings' is not there" in str(statuses[0].get("state"))
+        return 'configmap "settings" not found' in str(statuses[0].get("state"))
 
     await until(complains)
     await pods.configure("settings", colour="red")

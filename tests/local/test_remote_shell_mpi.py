@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from mpi_operator.build.implementations import IMPLEMENTATIONS
 from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WORKER
+from mpi_operator.mpi_variables import MPIS
 from tests.local.environments import PACKAGES, environment
 from tests.local.scripts import Scripts
 from tests.support.sshd import SSHD, Sshd
@@ -49,12 +49,12 @@ class Job:
     def mpirun(self, script, **variables):
         agent = self.scripts.directory / REMOTE_SHELL
         agent.chmod(0o755)
-        [dialect] = [d for name, d in IMPLEMENTATIONS.items() if name == self._implementation]
+        mpi = MPIS[self._implementation]
         hostfile = self.scripts.directory / "hostfile"
-        lines = (dialect.host_line.format(host=host, slots=1) for host in HOSTS)
+        lines = (mpi.host_line.format(host=host, slots=1) for host in HOSTS)
         hostfile.write_text("\n".join(lines) + "\n")
-        ours = dict(dialect.launcher_environment)
-        for shell in dialect.remote_shells:
+        ours = dict(mpi.launcher)
+        for shell in mpi.remote_shells:
             ours |= shell.environment
         ours = {
             name: value.format(hostfile=hostfile, slots=1, script=agent)

@@ -35,7 +35,7 @@ class Request:
 
 
 def create(resource: Resource, manifest: Manifest, subresource: str = "") -> Request:
-    namespace, name = _home(resource, manifest)
+    namespace, name = resource.key_of(manifest)
     path = (
         resource.path(name, namespace, subresource)
         if subresource
@@ -72,7 +72,7 @@ def watch(resource: Resource, namespace: str, options: WatchOptions) -> Request:
 
 
 def replace(resource: Resource, manifest: Manifest, subresource: str) -> Request:
-    namespace, name = _home(resource, manifest)
+    namespace, name = resource.key_of(manifest)
     path = resource.path(name, namespace, subresource)
     return Request("update", _named(resource, subresource), "PUT", path, body=_encode(manifest))
 
@@ -93,7 +93,7 @@ def patch(
 def apply(
     resource: Resource, manifest: Manifest, *, manager: str, force: bool, subresource: str
 ) -> Request:
-    namespace, name = _home(resource, manifest)
+    namespace, name = resource.key_of(manifest)
     return Request(
         "apply",
         _named(resource, subresource),
@@ -147,15 +147,6 @@ def log(name: str, namespace: str, options: LogOptions) -> Request:
 def raw(path: str) -> Request:
     """Something that is no object: versions, discovery, health."""
     return Request("get", "raw", "GET", path)
-
-
-def _home(resource: Resource, manifest: Manifest) -> tuple[str, str]:
-    metadata = manifest["metadata"]
-    namespace: str = metadata.get("namespace", "")
-    name: str = metadata.get("name", "")  # absent where the server is to make one up
-    if resource.namespaced and not namespace:
-        raise ValueError(f"{resource.kind} {name!r}: metadata.namespace is missing")
-    return namespace, name
 
 
 def _named(resource: Resource, subresource: str) -> str:

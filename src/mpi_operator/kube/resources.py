@@ -50,6 +50,17 @@ class Resource:
         path = f"{self.collection_path(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
 
+    def key_of(self, manifest: Manifest) -> Key:
+        """The namespace and name in a manifest; the name is "" where the server generates it."""
+        metadata = manifest.get("metadata") or {}
+        name: str = metadata.get("name") or ""
+        if not self.namespaced:
+            return Key("", name)
+        namespace: str = metadata.get("namespace") or ""
+        if not namespace:
+            raise ValueError(f"{self.kind} {name!r}: metadata.namespace is missing")
+        return Key(namespace, name)
+
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from mpi_operator.mpi_variables import MPIS
+
 from .kubelet.container_env import Tools
 
 _VERSION_SECONDS = 10.0
@@ -68,7 +70,7 @@ class Installation(msgspec.Struct, frozen=True):
             return {}
         root = self.mpirun.parent.parent
         # The wheel has its libfabric, and the providers of it, beside the library itself.
-        return {"LD_LIBRARY_PATH": str(root / "lib"), "I_MPI_ROOT": str(root)}
+        return {"LD_LIBRARY_PATH": str(root / "lib"), MPIS[self.implementation].root: str(root)}
 
 
 def find(implementation: str, environment: Mapping[str, str] = os.environ) -> Installation:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpi_operator.build.implementations import IMPLEMENTATIONS
+from mpi_operator.api.types import Implementation
 from mpi_operator.build.launcher_job import launcher_job, resumed
 from mpi_operator.kube.resources import Manifest
 from tests.unit.build.jobs import (
@@ -56,7 +56,7 @@ NO_GPUS = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 ENVIRONMENTS = {"OpenMPI": OPEN_MPI, "Intel": INTEL, "MPICH": MPICH}
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("implementation", Implementation)
 def test_the_launcher_is_told_where_the_hosts_are(implementation):
     found = environment(pod_spec(mpiImplementation=implementation.value, slotsPerWorker=5))
     expected = {"K_MPI_JOB_ROLE": "launcher", **ENVIRONMENTS[implementation], **NO_GPUS}

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from mpi_operator.local.kubelet.mountpoints import MountPoints
+from mpi_operator.local.kubelet.host_files import MountPoints
 from mpi_operator.local.runs import run_directories
-from mpi_operator.local.sandbox.marks import RUN_VARIABLE
+from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
 from tests.support.waiting import block_until
 
 OWNER = """

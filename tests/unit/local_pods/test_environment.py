@@ -5,15 +5,16 @@ from base64 import b64encode
 import pytest
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
-from mpi_operator.local.kubelet.configuration import Missing
-from mpi_operator.local.kubelet.downward_api import UnknownField
-from mpi_operator.local.kubelet.environment import (
-    Surroundings,
+from mpi_operator.local.kubelet.config_sources import Missing, Sources
+from mpi_operator.local.kubelet.container_env import (
+    Tools,
     command_line,
-    declared,
+    container_env,
+    declared_variables,
     expanded,
     machine_environment,
 )
+from mpi_operator.local.kubelet.downward_api import UnknownField
 from tests.unit.local_pods.manifests import make_container, make_pod
 
 OBJECTS = {
@@ -32,7 +33,7 @@ async def variables(env=(), env_from=(), **container):
     pod["spec"]["nodeName"] = "laptop"
     pod["status"] = {"podIP": "127.77.0.1"}
     spec = make_container(env=list(env), envFrom=list(env_from), **container)
-    return await declared(spec, Surroundings(pod, lookup, {"cpu": "8", "memory": "1000"}))
+    return await declared_variables(spec, Sources(pod, lookup, {"cpu": "8", "memory": "1000"}))
 
 
 def from_source(**source):
@@ -116,7 +117,7 @@ async def test_what_is_missing(optional):
     if optional:
         assert await variables(env) == {}
     else:
-        with pytest.raises(Missing, match="ConfigMap 'settings' has no key 'none'"):
+        with pytest.raises(Missing, match="couldn't find key none in ConfigMap settings"):
             await variables(env)
 
 
@@ -134,3 +135,24 @@ def test_what_belongs_to_another_job_is_not_taken_over():
         "TMPDIR": "/x",
     }
     assert machine_environment(mine) == {"PATH": "/bin", "LANG": "C"}
+
+
+def test_tools_come_before_the_machine(tmp_path):
+    tools = Tools([tmp_path], {"LD_LIBRARY_PATH": "/mpi/lib"})
+    env = container_env({"PATH": "/bin", "LD_LIBRARY_PATH": "/own"}, {"A": "1"}, tools, {})
+    assert env["PATH"] == f"/.pod/bin:{tmp_path}:/bin"
+    assert env["LD_LIBRARY_PATH"] == "/mpi/lib:/own"
+    assert env["A"] == "1"
+
+
+def test_what_a_container_declares_wins_but_for_what_it_could_not_work_without():
+    own = {"LANG": "de", "HYDRA_LAUNCHER": "rsh", "TMPDIR": "/mine"}
+    env = container_env({"LANG": "en", "PATH": "/bin"}, own, Tools(), {})
+    assert (env["LANG"], env["TMPDIR"]) == ("de", "/mine")
+    assert env["HYDRA_LAUNCHER"] == "ssh"
+
+
+def test_ranks_meet_on_loopback_unless_their_container_says_where():
+    assert container_env({"FI_TCP_IFACE": "eth0"}, {}, Tools(), {})["FI_TCP_IFACE"] == "lo"
+    own = {"FI_TCP_IFACE": "eth0"}
+    assert container_env({}, own, Tools(), {})["FI_TCP_IFACE"] == "eth0"

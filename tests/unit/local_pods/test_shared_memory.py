@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local.kubelet import shared_memory
+from mpi_operator.local.kubelet import host_files
+from mpi_operator.local.kubelet.container_spec import shared_memory_variables
 from mpi_operator.local.runs import run_directories
 
 
@@ -18,7 +19,7 @@ def run(tmp_path):
 
 
 def made(run: Path, pod: str) -> Path:
-    directory = shared_memory.make(run, pod)
+    directory = host_files.make_shared_memory(run, pod)
     if directory is None:
         pytest.skip("this machine has no /dev/shm")
     return directory
@@ -29,9 +30,9 @@ def test_each_pod_has_a_directory_and_with_the_run_all_go(run):
     assert first.is_dir()
     assert second.is_dir()
     assert first.parent == second.parent
-    shared_memory.remove(run)
+    host_files.remove(run)
     assert not first.parent.exists()
-    shared_memory.remove(run)
+    host_files.remove(run)
 
 
 def test_what_mpich_left_goes_unless_somebody_uses_it(run):
@@ -43,7 +44,7 @@ def test_what_mpich_left_goes_unless_somebody_uses_it(run):
         pages = mmap.mmap(file.fileno(), 0)
     try:
         with opened.open():
-            shared_memory.remove(run)
+            host_files.remove(run)
             assert [path.exists() for path in (left, opened, mapped)] == [False, True, True]
     finally:
         pages.close()
@@ -64,12 +65,12 @@ def test_a_link_to_elsewhere_is_not_followed(run, tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     (run / "shm").symlink_to(precious)
-    shared_memory.remove(run)
+    host_files.remove(run)
     assert precious.is_dir()
 
 
 def test_what_a_container_declares_is_not_changed(run):
     own = {"OMPI_MCA_btl_sm_backing_directory": "/mine"}
-    given = shared_memory.variables(run, own)
+    given = shared_memory_variables(run, own)
     assert "OMPI_MCA_btl_sm_backing_directory" not in given
     assert given["OMPI_MCA_osc_sm_backing_directory"] == str(run)

@@ -1,9 +1,22 @@
-"""What stands in for programs that a machine without root does not have."""
+"""Programs that stand in for those of an image: ssh, sshd and Open MPI's mpirun."""
+
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from mpi_operator.local.kubelet.container_env import Tools, outfitted
-from mpi_operator.local.kubelet.sshd import is_sshd, without_sshd
+from mpi_operator.local.kubelet.pod_runner import write_programs
+from mpi_operator.local.remote_exec.lone_mpirun import hosts_named, hosts_of, split_hosts
+from mpi_operator.local.remote_exec.stand_ins import (
+    host_of_rank,
+    is_open_mpi_launcher,
+    is_sshd,
+    mpirun_programs,
+    with_mpirun,
+    without_sshd,
+)
+from mpi_operator.mpi_variables import OPEN_MPI
 
 
 @pytest.mark.parametrize(
@@ -32,22 +45,127 @@ def test_scripts_call_the_stand_in(script, expected):
     assert without_sshd(["/bin/bash", "-c", script], "WAIT") == ["/bin/bash", "-c", expected]
 
 
-def test_tools_come_before_the_machine(tmp_path):
-    tools = Tools([tmp_path], {"LD_LIBRARY_PATH": "/mpi/lib"})
-    env = outfitted({"PATH": "/bin", "LD_LIBRARY_PATH": "/own"}, {"A": "1"}, tools, {})
-    assert env["PATH"] == f"/.pod/bin:{tmp_path}:/bin"
-    assert env["LD_LIBRARY_PATH"] == "/mpi/lib:/own"
-    assert env["A"] == "1"
+# --- Open MPI without namespaces: one daemon for all pods
+
+HOSTFILE = "# hosts\nw-0.pi slots=2\nw-1.pi\n\nw-2.pi slots=1 max-slots=4\n"
 
 
-def test_what_a_container_declares_wins_but_for_what_it_could_not_work_without():
-    own = {"LANG": "de", "HYDRA_LAUNCHER": "rsh", "TMPDIR": "/mine"}
-    env = outfitted({"LANG": "en", "PATH": "/bin"}, own, Tools(), {})
-    assert (env["LANG"], env["TMPDIR"]) == ("de", "/mine")
-    assert env["HYDRA_LAUNCHER"] == "ssh"
+def test_ranks_fill_hosts_in_order():
+    assert hosts_of(HOSTFILE) == ["w-0.pi", "w-0.pi", "w-1.pi", "w-2.pi"]
+    assert hosts_named("w-0,w-1:2") == ["w-0", "w-1", "w-1"]
 
 
-def test_ranks_meet_on_loopback_unless_their_container_says_where():
-    assert outfitted({"FI_TCP_IFACE": "eth0"}, {}, Tools(), {})["FI_TCP_IFACE"] == "lo"
-    own = {"FI_TCP_IFACE": "eth0"}
-    assert outfitted({}, own, Tools(), {})["FI_TCP_IFACE"] == "eth0"
+@pytest.mark.parametrize(
+    ("line", "given", "rest"),
+    [
+        pytest.param("-n 2 a", {}, "-n 2 a", id="nothing about hosts"),
+        pytest.param("--hostfile h -n 2 a", {"hostfile": "h"}, "-n 2 a", id="a hostfile"),
+        pytest.param("-n 2 -machinefile h a", {"hostfile": "h"}, "-n 2 a", id="its old name"),
+        pytest.param("--hostfile=h a", {"hostfile": "h"}, "a", id="with an equals sign"),
+        pytest.param("-np 2 -H b:1 a", {"host": "b:1"}, "-np 2 a", id="hosts"),
+        pytest.param(
+            "--allow-run-as-root -bind-to none -mca pml ob1 -x A=1 -H b a -n 1",
+            {"host": "b"},
+            "--allow-run-as-root -bind-to none -mca pml ob1 -x A=1 a -n 1",
+            id="among others, as horovodrun writes it",
+        ),
+        pytest.param(
+            "-x PRTE_MCA_prte_default_hostfile -x A a",
+            {},
+            "-x A a",
+            id="what is not to be passed on",
+        ),
+        pytest.param("-n 2 a --hostfile h", {}, "-n 2 a --hostfile h", id="those of the program"),
+        pytest.param("--hostfile", {}, "", id="nothing that makes sense"),
+    ],
+)
+def test_what_a_command_line_says_about_hosts(line, given, rest):
+    assert split_hosts(line.split(), OPEN_MPI.hostfile) == (given, rest.split())
+
+
+@pytest.mark.parametrize(
+    ("variables", "host"),
+    [
+        ({"MPI_OPERATOR_HOSTS": "a,a,b", "PMIX_RANK": "2"}, "b"),
+        ({"MPI_OPERATOR_HOSTS": "a,a,b", "OMPI_COMM_WORLD_RANK": "0"}, "a"),
+        ({"MPI_OPERATOR_HOSTS": "a,b", "PMIX_RANK": "3"}, "b"),
+        ({"MPI_OPERATOR_HOSTS": "a,b"}, ""),
+        ({"PMIX_RANK": "1"}, ""),
+    ],
+    ids=["Open MPI 5", "Open MPI 4", "more ranks than slots", "no rank", "no hosts"],
+)
+def test_where_a_rank_belongs(variables, host):
+    assert host_of_rank(variables) == host
+
+
+def test_who_needs_it():
+    assert is_open_mpi_launcher({"PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile"})
+    assert not is_open_mpi_launcher({"HYDRA_HOST_FILE": "/etc/mpi/hostfile"})
+
+
+@pytest.mark.parametrize(
+    ("argv", "words", "path"),
+    [
+        (["mpirun", "a"], ["mpirun", "a"], "/ours:/bin"),
+        (["/opt/bin/mpirun", "a"], ["/ours/mpirun", "a"], "/ours:/opt/bin:/bin"),
+        (["/opt/bin/other"], ["/opt/bin/other"], "/ours:/bin"),
+        ([], [], "/ours:/bin"),
+    ],
+)
+def test_ours_is_found_before_the_real_one(argv, words, path):
+    assert with_mpirun(argv, {"PATH": "/bin"}, "/ours") == (words, {"PATH": path})
+
+
+# --- the program
+
+
+@pytest.fixture
+def mpirun(tmp_path):
+    """Calls our mpirun; the real one prints what it was told."""
+    real, ours = tmp_path / "real", tmp_path / "ours"
+    says = (
+        'echo "$*"; echo "$MPI_OPERATOR_HOSTS $PRTE_MCA_odls_base_exec_agent"; env | grep -c _file='
+    )
+    write_programs(real, {"mpirun": f"#!/bin/sh\n{says}\n"})
+    write_programs(ours, mpirun_programs("/pod"))
+    (tmp_path / "hostfile").write_text(HOSTFILE)
+
+    def call(*words: str, path: str = f"{ours}:{real}:{os.defpath}") -> tuple[list[str], str]:
+        variables = {"PATH": path, "PRTE_MCA_prte_default_hostfile": str(tmp_path / "hostfile")}
+        done = subprocess.run(
+            [ours / "mpirun", *words],
+            env=variables,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout.splitlines(), done.stderr
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "slots", "hosts"),
+    [
+        pytest.param([], 4, "w-0.pi,w-0.pi,w-1.pi,w-2.pi", id="the default hostfile"),
+        pytest.param(["--host", "b,c"], 2, "b,c", id="hosts"),
+        pytest.param(["--hostfile", "other"], 3, "d,d,d", id="another hostfile"),
+    ],
+)
+def test_mpirun_knows_one_host_and_its_ranks_all(mpirun, tmp_path, words, slots, hosts):
+    (tmp_path / "other").write_text("d slots=3\n")
+    told, _ = mpirun(*words, "-n", "2", "a")
+    assert told == [f"--host localhost:{slots} -n 2 a", f"{hosts} /pod/bin/mpi-operator-rank", "0"]
+
+
+def test_a_hostfile_that_is_not_there_is_named(mpirun):
+    told, complaint = mpirun("--hostfile", "nowhere", "a")
+    assert told == []
+    assert "No such file or directory: 'nowhere'" in complaint
+
+
+def test_a_missing_mpirun_is_told(mpirun, tmp_path):
+    _, complaint = mpirun("a", path=str(Path(tmp_path, "ours")))
+    assert complaint.startswith("mpirun: ")
+    assert "not found in PATH" in complaint

@@ -8,7 +8,7 @@ import pytest
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
 from mpi_operator.local.kubelet import volumes
-from mpi_operator.local.kubelet.configuration import Missing
+from mpi_operator.local.kubelet.config_sources import Missing, Sources
 from tests.unit.local_pods.manifests import make_pod
 
 OBJECTS = {
@@ -25,7 +25,7 @@ async def lookup(resource, name):
 def sources():
     pod = make_pod()
     pod["metadata"]["labels"] = {"b": 'x"y', "a": "1"}
-    return volumes.Sources(pod, lookup, {"cpu": "1", "memory": "1"})
+    return Sources(pod, lookup, {"cpu": "1", "memory": "1"})
 
 
 async def prepared(volume, tmp_path, sources):

@@ -75,7 +75,7 @@ class LocalCluster:
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         """Store a new object, in the namespace it names; AlreadyExists where the name is taken."""
         shelf = self._shelf(resource)
-        namespace, name = object_names.home(resource, manifest)
+        namespace, name = resource.key_of(manifest)
         await _turn()
         given = cleaned(manifest)
         name = name or self._made_up_name(shelf, namespace, given)
@@ -141,7 +141,7 @@ class LocalCluster:
         self, resource: Resource, manifest: Manifest, *, subresource: str = ""
     ) -> Manifest:
         """Store the object as given; with a resourceVersion in it, only if nobody else wrote."""
-        place = self._place(resource, *reversed(object_names.home(resource, manifest)))
+        place = self._place(resource, *reversed(resource.key_of(manifest)))
         return await self._write(place, subresource, lambda _: cleaned(manifest))
 
     async def patch(

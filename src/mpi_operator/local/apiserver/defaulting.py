@@ -10,7 +10,7 @@ from typing import Any
 
 from mpi_operator.kube.errors import Cause
 from mpi_operator.kube.resources import JOBS, Manifest
-from mpi_operator.local.jobs.job_objects import CONTROLLER_UID, tracking_labels
+from mpi_operator.local.job_labels import CONTROLLER_UID, tracking_labels
 
 from . import api_errors
 

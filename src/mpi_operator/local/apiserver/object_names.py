@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from mpi_operator.kube.errors import Cause
-from mpi_operator.kube.resources import Manifest, Resource
+from mpi_operator.kube.resources import Resource
 
 from . import api_errors
 
@@ -31,19 +31,6 @@ def made_up(beginning: str) -> str:
     """A name that begins so; the end is random. As on Kubernetes it fits into a DNS label."""
     end = "".join(random.choices(_LETTERS, k=_RANDOM_LETTERS))
     return beginning[: _LONGEST_LABEL - _RANDOM_LETTERS] + end
-
-
-def home(resource: Resource, manifest: Manifest) -> tuple[str, str]:
-    """The namespace and the name that an object gives; the name may be missing."""
-    metadata = manifest.get("metadata") or {}
-    name: str = metadata.get("name") or ""
-    if not resource.namespaced:
-        return "", name
-    namespace: str = metadata.get("namespace") or ""
-    if not namespace:
-        # A mistake of the program, not of a person; `HttpClient` says the same.
-        raise ValueError(f"{resource.kind} {name!r}: metadata.namespace is missing")
-    return namespace, name
 
 
 def check(resource: Resource, namespace: str, name: str) -> None:

@@ -20,16 +20,15 @@ from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.queue_workers import work
 from mpi_operator.kube.resources import JOBS, PODS, Key, Manifest
 from mpi_operator.kube.workqueue import WorkQueue
+from mpi_operator.local.job_labels import CONTROLLER_UID, tracking_labels
 from mpi_operator.local.times import now
 
 from .job_decisions import DEFAULT_BACKOFF, Decision, PodFailureBackoff, decide
 from .job_objects import (
     CONTROLLER_NAME,
-    CONTROLLER_UID,
     TRACKING_FINALIZER,
     Job,
     JobPod,
-    tracking_labels,
 )
 
 _BY_JOB = "job"

@@ -6,19 +6,12 @@ import msgspec
 
 from mpi_operator.kube.objects import Compact, Metadata, Object
 
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
-JOB_NAME = "batch.kubernetes.io/job-name"
 # The finalizer that keeps a pod until the Job status has counted it.
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 CONTROLLER_NAME = "kubernetes.io/job-controller"
 
 SUSPENDED, COMPLETE, FAILED = "Suspended", "Complete", "Failed"
 SUCCESS_CRITERIA_MET, FAILURE_TARGET = "SuccessCriteriaMet", "FailureTarget"
-
-
-def tracking_labels(name: str, uid: str) -> dict[str, str]:
-    """The labels of a Job's pods, with and without the prefix (older clients use the latter)."""
-    return {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
 
 
 class Terminated(Compact, frozen=True):

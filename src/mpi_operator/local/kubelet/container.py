@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.resources import Manifest
+from mpi_operator.local.remote_exec.stand_ins import is_sshd
 from mpi_operator.local.sandbox.protocol import Command, Process, Sandbox, SandboxError, StartError
 from mpi_operator.local.times import now
 
 from . import prober
-from .configuration import Missing
+from .config_sources import Missing
 from .container_logs import ContainerLogs
 from .container_spec import Recipe, recipe
 from .context import PodContext
 from .pod_status import Container, Ended, Running, State, Waiting, is_restarted
 from .prober import Sick
 from .probes import Target
-from .sshd import is_sshd
 
 _PATIENCE = Backoff(base=0.05, cap=1.0)  # for what is not there yet
 _CRASHES = Backoff(base=0.2, cap=10.0)  # a laptop's patience is shorter than a cluster's

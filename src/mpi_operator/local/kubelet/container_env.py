@@ -1,36 +1,37 @@
-"""What every container of this machine gets besides what it asks for."""
+"""The environment variables and the command line of a container.
+
+The machine's own environment stands in for that of an image: PATH, HOME and language are what the
+user expects. Variables that would make an MPI believe it runs inside another job, or inside another
+cluster, are left out.
+"""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from mpi_operator.local.remote_exec.agent_server import AGENT, agent_environment
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
+from mpi_operator.local.remote_exec.stand_ins import AGENT
+from mpi_operator.mpi_variables import MPIS
+
+from .config_sources import Sources, keys_of, value_of
+from .downward_api import UnknownField, field, resource
 
 HOME = "/.pod"  # where a container sees the directory of its pod
 BIN = f"{HOME}/bin"
-MPI = f"{HOME}/mpi"  # programs in the place of an mpirun, for those who need them
+MPI = f"{HOME}/mpi"  # stand-ins for mpirun, for those containers that need them
 TMP = f"{HOME}/tmp"  # noqa: S108
 
-# Open MPI asks who is root whether they mean it. They do: it is their machine, and in a container
-# images say so in the same way.
-_AS_ROOT = {
-    f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
-    for prefix in ("OMPI", "PRTE")
-    for suffix in ("", "_CONFIRM")
-}
-# Each pod would bind its first rank to the first core, as if it had the machine to itself.
-_UNBOUND = {
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "I_MPI_PIN": "off",
-}
-# All pods are on this machine, so ranks meet where nothing comes and goes: another network (of
-# containers, of a VPN) may be gone between the moment that libfabric lists it and that it binds to
-# it. Open MPI and UCX would not connect different hosts over loopback.
-_LOOPBACK = {"FI_TCP_IFACE": "lo"} if sys.platform == "linux" else {}
+_FOREIGN_PREFIXES = (
+    *(prefix for mpi in MPIS.values() for prefix in mpi.inherited),
+    *("SLURM_", "PBS_", "LSB_", "KUBERNETES_", "HOROVOD_"),
+)
+_FOREIGN = re.compile(r"TMPDIR|HOSTNAME|PWD|OLDPWD|SHLVL|_|MAIL|PYTHON(HOME|STARTUP|INSPECT)")
+# $(NAME), and $$(NAME) for a literal $(NAME).
+_REFERENCE = re.compile(r"\$(\$|\(([^()\s]*)\))")
 
 
 class Tools(msgspec.Struct, frozen=True):
@@ -42,17 +43,28 @@ class Tools(msgspec.Struct, frozen=True):
     """Programs under other names than they have on this machine."""
 
 
-def outfitted(
-    machine: Mapping[str, str], declared: Mapping[str, str], tools: Tools, given: Mapping[str, str]
-) -> dict[str, str]:
-    """The environment of a container.
+def machine_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """What pods inherit from the environment of this process."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if not (name.startswith(_FOREIGN_PREFIXES) or _FOREIGN.fullmatch(name))
+    }
 
-    What it declares wins over the machine and the tools. What is given to it (who it is, its GPUs)
-    and the agent win over all, for without them it could not work here.
+
+def container_env(
+    machine: Mapping[str, str],
+    declared: Mapping[str, str],
+    tools: Tools,
+    assigned: Mapping[str, str],
+) -> dict[str, str]:
+    """The whole environment of a container.
+
+    What it declares wins over the machine and the tools. What is assigned to it (its identity, its
+    GPUs) and the agent win over everything, because it could not work here without them.
     """
-    usual = _UNBOUND | _LOOPBACK | (_AS_ROOT if os.geteuid() == 0 else {})
-    result = {**machine, **usual, **tools.environment, **declared, **given}
-    result |= agent_environment(f"{BIN}/{AGENT}")
+    result = {**machine, **_mpi_defaults(), **tools.environment, **declared, **assigned}
+    result |= _remote_shell(f"{BIN}/{AGENT}")
     result["TMPDIR"] = declared.get("TMPDIR", TMP)
     result["PATH"] = _joined([BIN, *map(str, tools.path)], result.get("PATH") or os.defpath)
     if libraries := tools.environment.get("LD_LIBRARY_PATH"):
@@ -61,5 +73,86 @@ def outfitted(
     return result
 
 
+def _mpi_defaults() -> dict[str, str]:
+    result: dict[str, str] = {}
+    for mpi in MPIS.values():
+        result |= mpi.unbound
+        # Loopback is always there: another network (of containers, of a VPN) may vanish between
+        # the moment that libfabric lists it and the moment that it binds to it.
+        if sys.platform == "linux":
+            result |= mpi.loopback
+        # Open MPI asks root for confirmation. Images confirm in the same way.
+        if os.geteuid() == 0:
+            result |= mpi.as_root
+    return result
+
+
+def _remote_shell(agent: str) -> dict[str, str]:
+    """Make each MPI call the agent where it would call ssh."""
+    return {
+        name: value.format(script=agent)
+        for mpi in MPIS.values()
+        for shell in mpi.remote_shells
+        for name, value in shell.environment.items()
+    }
+
+
 def _joined(first: Sequence[str], rest: str) -> str:
     return ":".join([*first, *(part for part in rest.split(":") if part and part not in first)])
+
+
+async def declared_variables(container: Manifest, sources: Sources) -> dict[str, str]:
+    """The variables that a container declares; Missing or UnknownField where that is impossible."""
+    variables: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        variables.update(await _from_object(source, sources))
+    for variable in container.get("env") or ():
+        value = await _value(variable, container, variables, sources)
+        if value is not None:
+            variables[variable["name"]] = value
+    return variables
+
+
+async def _from_object(source: Manifest, sources: Sources) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    for kind, known in (("configMapRef", CONFIG_MAPS), ("secretRef", SECRETS)):
+        if reference := source.get(kind):
+            optional = bool(reference.get("optional"))
+            held = await keys_of(sources.lookup, known, reference["name"], optional=optional)
+            return {prefix + key: text.decode(errors="replace") for key, text in held.items()}
+    raise UnknownField(f"envFrom {', '.join(source)} is not supported on this machine")
+
+
+async def _value(
+    variable: Manifest, container: Manifest, variables: Mapping[str, str], sources: Sources
+) -> str | None:
+    source = variable.get("valueFrom")
+    if not source:
+        return expanded(str(variable.get("value") or ""), variables)
+    if reference := source.get("fieldRef"):
+        return field(sources.pod, reference["fieldPath"])
+    if reference := source.get("resourceFieldRef"):
+        return resource(sources.pod, container, reference, sources.machine)
+    if reference := source.get("configMapKeyRef"):
+        return await value_of(sources.lookup, CONFIG_MAPS, reference)
+    if reference := source.get("secretKeyRef"):
+        return await value_of(sources.lookup, SECRETS, reference)
+    kinds = ", ".join(source)
+    raise UnknownField(f"variable {variable['name']}: {kinds} is not supported on this machine")
+
+
+def command_line(container: Manifest, variables: Mapping[str, str]) -> list[str]:
+    """The words of a container's command; none where only its image says what to run."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return [expanded(str(word), variables) for word in words]
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """A text with $(NAME) replaced; unknown names stay, as in Kubernetes."""
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[1] == "$":
+            return "$"
+        return variables.get(match[2], match[0])
+
+    return _REFERENCE.sub(replacement, text)

@@ -6,23 +6,29 @@ from pathlib import Path
 import msgspec
 
 from mpi_operator.kube.resources import Manifest
-from mpi_operator.local.remote_exec import one_daemon
-from mpi_operator.local.remote_exec.lone_mpirun import HOSTFILE_VARIABLES
-from mpi_operator.local.sandbox.marks import CONTAINER_VARIABLE, RUN_VARIABLE
+from mpi_operator.local.remote_exec import stand_ins
+from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Command, Mount
+from mpi_operator.mpi_variables import MPIS
 
-from . import gpus, shared_memory
+from . import gpus
 from .capacity import gpus_of
-from .container_env import BIN, HOME, MPI, outfitted
+from .container_env import (
+    BIN,
+    HOME,
+    MPI,
+    command_line,
+    container_env,
+    declared_variables,
+    expanded,
+)
 from .context import PodContext
-from .environment import Surroundings, command_line, declared, expanded
-from .sshd import is_sshd, without_sshd
 from .volumes import VolumeError
 
 POD_VARIABLE = "MPI_OPERATOR_POD"
 
 # What tells a launcher of its workers.
-_HOSTFILE_VARIABLES = (*HOSTFILE_VARIABLES, "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE")
+_HOSTFILE_VARIABLES = tuple(name for mpi in MPIS.values() for name in mpi.hostfile)
 _TERMINATION_LOG = "/dev/termination-log"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _HOSTS = "/etc/hosts"
@@ -42,20 +48,20 @@ class Recipe(msgspec.Struct, frozen=True):
 async def recipe(context: PodContext, container: Manifest) -> Recipe:
     """The recipe of a container; Missing if something that it is made from is not there yet."""
     place = context.place
-    own = await declared(container, Surroundings(context.pod, context.lookup, place.machine.texts))
+    own = await declared_variables(container, context.sources)
     given = _gpus(context, container)
     identity = _identity(context, container, own) | given
     if context.memory is not None:
-        identity |= shared_memory.variables(context.memory, own)
+        identity |= shared_memory_variables(context.memory, own)
     machine = place.environment if given else _without_gpus(place.environment, own)
-    env = outfitted(machine, own, context.tools, identity)
+    env = container_env(machine, own, context.tools, identity)
     directory = expanded(container.get("workingDir") or str(place.working_directory), own)
     words = command_line(container, own)
-    argv = without_sshd(words, f"{BIN}/sshd")
-    listens = is_sshd(words) or argv != words
+    argv = stand_ins.without_sshd(words, f"{BIN}/sshd")
+    listens = stand_ins.is_sshd(words) or argv != words
     mounts = _mounts(context, container, own, directory)
-    if place.is_plain and one_daemon.is_launcher(own):
-        argv, env = one_daemon.redirected(argv, env, MPI)
+    if place.is_plain and stand_ins.is_open_mpi_launcher(own):
+        argv, env = stand_ins.with_mpirun(argv, env, MPI)
     return Recipe(Command(argv, env, directory), tuple(mounts), identity, listens)
 
 
@@ -66,6 +72,12 @@ def _identity(context: PodContext, container: Manifest, own: Mapping[str, str]) 
         POD_VARIABLE: str(context.key),
         CONTAINER_VARIABLE: container["name"],
     }
+
+
+def shared_memory_variables(directory: Path, declared: Mapping[str, str]) -> dict[str, str]:
+    """Variables that make MPIs share memory in this directory, unless the container sets them."""
+    names = (name for mpi in MPIS.values() for name in mpi.shared_memory)
+    return {name: str(directory) for name in names if name not in declared}
 
 
 def _gpus(context: PodContext, container: Manifest) -> dict[str, str]:

@@ -11,9 +11,9 @@ from mpi_operator.local.remote_exec.agent_server import Request
 from mpi_operator.local.sandbox.protocol import Kind, Process, Sandboxes
 
 from .capacity import Machine
-from .configuration import Lookup
+from .config_sources import Lookup, Sources
 from .container_env import Tools
-from .mountpoints import MountPoints
+from .host_files import MountPoints
 from .pod_dns import Hosts
 from .volumes import Volume
 
@@ -57,6 +57,10 @@ class PodContext(msgspec.Struct, frozen=True):
     """Where to share memory, if not in a `/dev/shm` of its own."""
     volumes: dict[str, Volume] = msgspec.field(default_factory=dict)
     """Those that are ready."""
+
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.pod, self.lookup, self.place.machine.texts)
 
     @property
     def key(self) -> Key:

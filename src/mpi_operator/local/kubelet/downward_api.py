@@ -39,7 +39,7 @@ def field(pod: Manifest, path: str) -> str:
         "status.hostIPs": status.get("hostIP", ""),
     }
     if path not in known:
-        raise UnknownField(f"fieldRef {path!r} is not known here")
+        raise UnknownField(f"unsupported fieldPath: {path}")
     return str(known[path])
 
 

@@ -29,18 +29,17 @@ from mpi_operator.kube.client import (
     WatchOptions,
 )
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, SECRETS, Key, Manifest, Resource
-from mpi_operator.local.remote_exec import one_daemon
+from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.remote_exec.agent_server import Request, Unreachable
 from mpi_operator.local.sandbox.host import LocalHost
 from mpi_operator.local.sandbox.protocol import Kind, Process, Sandboxes
 from mpi_operator.local.times import now
 
-from . import mountpoints, shared_memory
+from . import host_files
 from .capacity import Ledger, Machine, Share, requested, this_machine
-from .container_env import Tools
+from .container_env import Tools, machine_environment
 from .context import Place, PodContext
-from .environment import machine_environment
-from .mountpoints import MountPoints
+from .host_files import MountPoints
 from .pod_dns import Hosts
 from .pod_runner import PodRunner
 from .pod_status import refused, unschedulable
@@ -239,7 +238,11 @@ class Node:
         directory = self._directory / "pods" / f"{self._count}-{pod['metadata']['name'][:24]}"
         directory.mkdir(parents=True)
         place = self._place()
-        memory = shared_memory.make(self._directory, directory.name) if place.is_plain else None
+        memory = (
+            host_files.make_shared_memory(self._directory, directory.name)
+            if place.is_plain
+            else None
+        )
         return PodContext(
             pod={**pod, "spec": {**pod["spec"], "nodeName": self.name}},
             place=place,
@@ -265,7 +268,7 @@ class Node:
 
     async def _reach(self, caller: Key, request: Request) -> Process:
         """Run what an agent asks for in the pod that a host name means."""
-        host = one_daemon.host_of(request.rank.env) if request.rank else request.host
+        host = stand_ins.host_of_rank(request.rank.env) if request.rank else request.host
         key = caller if host in _SELF else self._hosts.find(caller.namespace, host)
         runner = self._runner(key) if key else None
         if runner is None:
@@ -347,8 +350,7 @@ class Node:
             errand.cancel()
         tasks = [tenant.task for tenant in self._tenants.values()]
         await asyncio.gather(*tasks, *self._errands, return_exceptions=True)
-        mountpoints.remove(self._directory)
-        shared_memory.remove(self._directory)
+        host_files.remove(self._directory)
         self._started.clear()
 
 

@@ -9,13 +9,14 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from mpi_operator.kube.resources import Key, Manifest, Resource
-from mpi_operator.local.remote_exec import agent_server, one_daemon
+from mpi_operator.local.remote_exec import agent_server, stand_ins
 from mpi_operator.local.sandbox.protocol import (
     Command,
     Frame,
@@ -27,7 +28,7 @@ from mpi_operator.local.sandbox.protocol import (
 from mpi_operator.local.times import now
 
 from . import volumes
-from .configuration import Missing
+from .config_sources import Missing
 from .container import ContainerRunner, Stopped, patiently
 from .container_env import HOME
 from .container_logs import ContainerLogs
@@ -167,8 +168,7 @@ class PodRunner:
 
     async def _prepare_volume(self, volume: Manifest) -> None:
         context = self._context
-        sources = volumes.Sources(context.pod, context.lookup, context.place.machine.texts)
-        made = await volumes.prepare(volume, context.directory / "volumes", sources)
+        made = await volumes.prepare(volume, context.directory / "volumes", context.sources)
         context.volumes[volume["name"]] = made
 
     def _complain(self, missing: Missing) -> None:
@@ -184,13 +184,13 @@ class PodRunner:
     def _write_programs(self) -> None:
         is_plain = self._context.place.is_plain
         home = str(self._context.home) if is_plain else HOME
-        programs = agent_server.programs(home, self._context.hostname)
+        programs = stand_ins.programs(home, self._context.hostname)
         if not is_plain:
             del programs["hostname"]  # the machine's own says the right thing
-        agent_server.write_programs(self._context.home / "bin", programs)
+        write_programs(self._context.home / "bin", programs)
         if is_plain:
-            stand_ins = agent_server.mpirun_programs(home, one_daemon.PROGRAMS)
-            agent_server.write_programs(self._context.home / "mpi", stand_ins)
+            programs = stand_ins.mpirun_programs(home)
+            write_programs(self._context.home / "mpi", programs)
         for name, target in self._context.tools.links.items():
             (self._context.home / "bin" / name).symlink_to(target)
 
@@ -241,3 +241,16 @@ class PodRunner:
         if status != self._status:
             self._status = status
             self._report(status)
+
+
+def write_programs(directory: Path, contents: Mapping[str, str]) -> None:
+    """Write small programs into a directory. A program with several names is written once."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written: dict[str, Path] = {}
+    for name, text in contents.items():
+        file = directory / name
+        if text in written:
+            file.hardlink_to(written[text])
+        else:
+            volumes.write_file(file, text.encode(), 0o755)
+            written[text] = file

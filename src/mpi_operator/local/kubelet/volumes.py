@@ -18,9 +18,8 @@ import msgspec
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
 
-from .configuration import Lookup, Missing, keys_of
+from .config_sources import Missing, Sources, keys_of, no_key
 from .downward_api import field, resource
-from .small_files import write_file
 
 _DATA = "..data"
 _DEFAULT_MODE = 0o644
@@ -35,14 +34,6 @@ class File(msgspec.Struct, frozen=True):
 
     content: bytes
     mode: int
-
-
-class Sources(msgspec.Struct, frozen=True):
-    """What volumes are made from."""
-
-    pod: Manifest
-    lookup: Lookup
-    machine: Mapping[str, str]
 
 
 class Volume(msgspec.Struct, frozen=True):
@@ -97,13 +88,13 @@ async def files(volume: Manifest, sources: Sources) -> dict[str, File]:
 async def _config_map_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
     name, optional = source.get("name") or "", bool(source.get("optional"))
     held = await keys_of(sources.lookup, CONFIG_MAPS, name, optional=optional)
-    return _chosen(held, source, mode, f"ConfigMap {name!r}")
+    return _chosen(held, source, mode, (CONFIG_MAPS, name))
 
 
 async def _secret_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
     name, optional = _secret_name(source), bool(source.get("optional"))
     held = await keys_of(sources.lookup, SECRETS, name, optional=optional)
-    return _chosen(held, source, mode, f"Secret {name!r}")
+    return _chosen(held, source, mode, (SECRETS, name))
 
 
 async def _downward_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
@@ -131,7 +122,9 @@ _FILES: Mapping[str, Callable[[Manifest, Sources, int], Awaitable[dict[str, File
 }
 
 
-def _chosen(held: Mapping[str, bytes], source: Manifest, mode: int, whose: str) -> dict[str, File]:
+def _chosen(
+    held: Mapping[str, bytes], source: Manifest, mode: int, owner: tuple[Resource, str]
+) -> dict[str, File]:
     if source.get("items") is None:
         return {_checked(key): File(content, mode) for key, content in held.items()}
     chosen = {}
@@ -140,7 +133,7 @@ def _chosen(held: Mapping[str, bytes], source: Manifest, mode: int, whose: str) 
             content = held[item["key"]]
             chosen[_checked(item["path"])] = File(content, item.get("mode") or mode)
         elif not source.get("optional"):
-            raise Missing(f"{whose} has no key {item['key']!r}")
+            raise no_key(*owner, item["key"])
     return chosen
 
 
@@ -202,6 +195,16 @@ def write(place: Path, wanted: Mapping[str, File]) -> bool:
     if current:
         shutil.rmtree(place / current, ignore_errors=True)
     return True
+
+
+def write_file(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that has this mode, whatever umask this process has."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with open(os.open(path, flags, mode), "wb", buffering=0) as file:
+        os.fchmod(file.fileno(), mode)
+        view = memoryview(content)
+        while view:
+            view = view[file.write(view) :]
 
 
 def _current(place: Path) -> str | None:

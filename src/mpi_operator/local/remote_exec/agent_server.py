@@ -9,24 +9,19 @@ at the socket of a pod is run in the sandbox of the pod that has the host name.
 
 import asyncio
 import os
-import shlex
 import signal
 import socket
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-from mpi_operator.local.kubelet.small_files import write_file
 from mpi_operator.local.sandbox.protocol import Command, Process, SandboxError, StartError
 from mpi_operator.local.socket_address import address
 
-SOCKET = "agent.sock"
-AGENT = "mpi-operator-agent"
-RANK_AGENT = "mpi-operator-rank"
+from .stand_ins import SOCKET
 
 _FAILED = 255
 _MOST_BYTES = 1 << 24
@@ -50,59 +45,6 @@ class Request(msgspec.Struct, frozen=True):
 
 # Starts what an agent asks for.
 Start: TypeAlias = Callable[[Request], Awaitable[Process]]
-
-
-def agent_environment(agent: str) -> dict[str, str]:
-    """What makes each MPI call the agent where it would call ssh."""
-    return {
-        "PRTE_MCA_plm_ssh_agent": agent,  # Open MPI 5
-        "OMPI_MCA_plm_rsh_agent": agent,  # Open MPI 4
-        "HYDRA_LAUNCHER": "ssh",
-        "HYDRA_LAUNCHER_EXEC": agent,
-        "I_MPI_HYDRA_BOOTSTRAP": "ssh",
-        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
-    }
-
-
-def programs(pod: str, hostname: str) -> dict[str, str]:
-    """Small programs that stand in for those of an image, as seen from where the pod is."""
-    call = _call("agent.py", f"{pod}/{SOCKET}")
-    return {
-        **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
-        RANK_AGENT: _script(f"{call} --rank"),
-        "sshd": _WAIT,
-        "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
-    }
-
-
-def mpirun_programs(pod: str, names: Sequence[str]) -> dict[str, str]:
-    """What is called in the place of Open MPI's programs where `pods.one_daemon` is needed."""
-    call = _call("lone_mpirun.py", f"{pod}/bin/{RANK_AGENT}")
-    return dict.fromkeys(names, _script(f'{call} "$0"'))
-
-
-def _call(program: str, *words: str) -> str:
-    """How a program of ours is started quickly."""
-    file = str(Path(__file__).with_name(program))
-    return shlex.join([sys.executable, "-S", "-E", "-s", file, *words])
-
-
-def _script(call: str) -> str:
-    return f'#!/bin/sh\nexec {call} "$@"\n'
-
-
-# For scripts that end in sshd: something that stays until it is told to go.
-_WAIT = """#!/bin/sh
-trap 'exit 0' TERM INT HUP
-while :; do sleep 3600 & wait $!; done
-"""
-# Without namespaces the machine's name is every pod's.
-_HOSTNAME = """#!/bin/sh
-case "$*" in
-  "" | -f | --fqdn | -s | --short) echo {name} ;;
-  *) PATH=/usr/bin:/bin exec hostname "$@" ;;
-esac
-"""
 
 
 class Door:
@@ -244,16 +186,3 @@ def _listen(directory: Path) -> socket.socket:
         listener.bind(place)
     listener.listen(128)
     return listener
-
-
-def write_programs(directory: Path, contents: Mapping[str, str]) -> None:
-    """Write small programs into a directory. Those with several names are written once."""
-    directory.mkdir(parents=True, exist_ok=True)
-    written: dict[str, Path] = {}
-    for name, text in contents.items():
-        file = directory / name
-        if text in written:
-            file.hardlink_to(written[text])
-        else:
-            write_file(file, text.encode(), 0o755)
-            written[text] = file

@@ -1,26 +1,24 @@
-"""What calls Open MPI's `mpirun` where pods have no host names of their own (`pods/one_daemon`).
+"""Stands in for Open MPI's `mpirun` where pods have no host names of their own (see `stand_ins`).
 
-    lone_mpirun RANK_AGENT MPIRUN ARGUMENTS…
+    lone_mpirun HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT MPIRUN ARGUMENTS…
 
-It finds out on which host each rank belongs, as `mpirun` would: from `--hostfile`, `--host`, or the
-default hostfile. Then it turns into the real `mpirun`, which is told of one host with all slots,
-itself, and starts each rank through the agent; the agent's node reads in HOSTS where it belongs.
+It finds the host of each rank as `mpirun` would: from `--hostfile`, `--host`, or the default
+hostfile. Then it turns into the real `mpirun`, which is told of one host with all slots, itself,
+and starts each rank through the agent; the node reads in HOSTS which pod the rank belongs to.
 
-A program of its own that imports next to nothing, because it delays every start.
+A program of its own that imports next to nothing, because it delays every start. So it is given the
+names of variables (`mpi_variables`), separated by commas.
 """
 
 import os
 import sys
-from collections.abc import Iterable, Mapping  # costs nothing: `os` has it loaded
+from collections.abc import Iterable, Mapping, Sequence  # costs nothing: `os` has it loaded
 
 HOSTS = "MPI_OPERATOR_HOSTS"
-HOSTFILE_VARIABLES = ("PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile")
-# What makes Open MPI 5 and 4 start ranks through a program.
-AGENT_VARIABLES = ("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent")
 
 _HOSTFILE = ("hostfile", "machinefile", "default-hostfile")
 _HOST = ("host", "H")
-# How many words belong to an option: without this nobody knows where the program begins.
+# How many words an option takes: without this one cannot tell where the program begins.
 _WORDS = dict.fromkeys(("mca", "gmca", "omca", "gomca", "prtemca", "pmixmca", "gpmixmca"), 2) | (
     dict.fromkeys(
         (
@@ -38,26 +36,28 @@ _WORDS = dict.fromkeys(("mca", "gmca", "omca", "gomca", "prtemca", "pmixmca", "g
 )
 
 
-def parted(words: list[str]) -> tuple[dict[str, str], list[str]]:
+def split_hosts(
+    words: list[str], hostfile_variables: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
     """What a command line says about hosts (`hostfile`, `host`), and the rest of it."""
-    said: dict[str, str] = {}
+    given: dict[str, str] = {}
     kept, rest = list[str](), list(words)
     while rest and rest[0].startswith("-"):
         name, has_value, value = rest[0].lstrip("-").partition("=")
         count = 1 if has_value else 1 + _WORDS.get(name, 0)
         option, rest = rest[:count], rest[count:]
         kind = "hostfile" if name in _HOSTFILE else "host" if name in _HOST else ""
-        if option[0].lstrip("-") == "x" and option[-1].partition("=")[0] in HOSTFILE_VARIABLES:
-            continue  # passed on to ranks by horovodrun, and about to be gone
+        if option[0].lstrip("-") == "x" and option[-1].partition("=")[0] in hostfile_variables:
+            continue  # horovodrun passes it to ranks, and mpirun is about to lose it
         if not kind:
             kept += option
         elif has_value or len(option) > 1:
-            said[kind] = value if has_value else option[1]
-    return said, kept + rest
+            given[kind] = value if has_value else option[1]
+    return given, kept + rest
 
 
 def hosts_of(hostfile: str) -> list[str]:
-    """The host of each rank, filled up one after the other as mpirun does."""
+    """The host of each rank: hosts are filled one after the other, as mpirun does."""
     lines = (line.partition("#")[0].split() for line in hostfile.splitlines())
     return [host for words in lines if words for host in [words[0]] * _slots(words[1:])]
 
@@ -76,30 +76,31 @@ def _count(text: str) -> int:
     return int(text) if text.isdecimal() else 1
 
 
-def environment_for(variables: Mapping[str, str], hosts: list[str], agent: str) -> dict[str, str]:
-    """What mpirun needs: nothing about other hosts, and who starts ranks on them."""
-    kept = {name: value for name, value in variables.items() if name not in HOSTFILE_VARIABLES}
-    return kept | {HOSTS: ",".join(hosts)} | dict.fromkeys(AGENT_VARIABLES, agent)
-
-
 def main(arguments: list[str]) -> None:
-    """Turn into mpirun. Returns only where that is not possible."""
-    agent, program, *words = arguments
+    """Turn into mpirun. Returns only if that is not possible."""
+    hostfile_names, agent_names, agent, program, *words = arguments
+    hostfile_variables = hostfile_names.split(",")
     name = os.path.basename(program)
-    said, rest = parted(words)
+    given, rest = split_hosts(words, hostfile_variables)
     try:
-        hosts = hosts_named(said["host"]) if "host" in said else hosts_of(_hostfile(said))
+        hosts = (
+            hosts_named(given["host"])
+            if "host" in given
+            else hosts_of(_hostfile(given, hostfile_variables))
+        )
         mpirun = _next_on_path(name, os.path.dirname(os.path.realpath(program)))
         if not hosts:
-            os.execv(mpirun, [name, *words])  # noqa: S606 — it says best what it lacks
+            os.execv(mpirun, [name, *words])  # noqa: S606 — its own message says best what it lacks
+        env = {name: value for name, value in os.environ.items() if name not in hostfile_variables}
+        env |= {HOSTS: ",".join(hosts)} | dict.fromkeys(agent_names.split(","), agent)
         ours = ["--host", f"localhost:{len(hosts)}"]
-        os.execve(mpirun, [name, *ours, *rest], environment_for(os.environ, hosts, agent))  # noqa: S606
+        os.execve(mpirun, [name, *ours, *rest], env)  # noqa: S606
     except OSError as error:
         os.write(2, f"{name}: {error}\n".encode())
 
 
-def _hostfile(said: Mapping[str, str]) -> str:
-    names = (said.get("hostfile"), *(os.environ.get(name) for name in HOSTFILE_VARIABLES))
+def _hostfile(given: Mapping[str, str], variables: Sequence[str]) -> str:
+    names = (given.get("hostfile"), *(os.environ.get(name) for name in variables))
     path = next(filter(None, names), os.devnull)
     with open(path) as file:
         return file.read()

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mpi_operator.local.kubelet import mountpoints, shared_memory
+from mpi_operator.local.kubelet import host_files
 from mpi_operator.local.sandbox import process_tree
-from mpi_operator.local.sandbox.marks import RUN_VARIABLE
+from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
 
 from . import records
 
@@ -103,8 +103,7 @@ def _remove_if_abandoned(directory: Path) -> bool:
 
 
 def _clear(directory: Path) -> None:
-    mountpoints.remove(directory)
-    shared_memory.remove(directory)
+    host_files.remove(directory)
     records.archive(directory)
     # The lock goes last: a directory without one would never be removed.
     for entry in directory.iterdir():
@@ -131,9 +130,8 @@ def _make_accessible(directory: Path) -> None:
 
 
 def _kill_marked(directory: Path) -> None:
-    mark = f"{RUN_VARIABLE}={directory}".encode()
     deadline = time.monotonic() + _KILL_SECONDS
-    while pids := list(_marked(mark)):
+    while pids := list(_marked(directory)):
         for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -142,10 +140,12 @@ def _kill_marked(directory: Path) -> None:
         time.sleep(0.01)
 
 
-def _marked(mark: bytes) -> Iterator[int]:
+def _marked(directory: Path) -> Iterator[int]:
     if Path("/proc/self/environ").exists():
         for pid in process_tree.parents():
-            if pid != os.getpid() and process_tree.has_in_environment(pid, mark):
+            if pid != os.getpid() and process_tree.was_started_with(
+                pid, RUN_VARIABLE, str(directory)
+            ):
                 yield pid
 
 

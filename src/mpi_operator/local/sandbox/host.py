@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import messages
-from .marks import RUN_VARIABLE
 from .path_translation import Translation
+from .process_tree import RUN_VARIABLE
 from .protocol import Command, Frame, Kind, Mount, SandboxError, StartError
 
 # The packages above ours are stood in for, not loaded: they need more than a helper has.

@@ -13,7 +13,7 @@ import os
 import select
 
 from . import messages, process_tree, rootfs, syscalls
-from .marks import CONTAINER_VARIABLE
+from .process_tree import CONTAINER_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,11 +98,10 @@ class Keeper:
 
     def members(self, container: str) -> list[int]:
         """Every process of a container."""
-        mark = f"{CONTAINER_VARIABLE}={container}".encode()
         return [
             pid
             for pid in process_tree.descendants(os.getpid())
-            if process_tree.has_in_environment(pid, mark)
+            if process_tree.was_started_with(pid, CONTAINER_VARIABLE, container)
         ]
 
     def end(self) -> None:

@@ -1,14 +1,18 @@
-"""Who runs on this machine, and which of them belong together."""
+"""The processes of this machine: their parents, and the run and container they belong to."""
 
 from __future__ import annotations
 
 import os
 
+# Every process of a run has these in its environment.
+RUN_VARIABLE = "MPI_OPERATOR_RUN"
+CONTAINER_VARIABLE = "MPI_OPERATOR_CONTAINER"
+
 _PROC = "/proc"
 
 
 def parents() -> dict[int, int]:
-    """Every process with its parent, zombies left out."""
+    """Every process with its parent, without zombies."""
     found = {}
     for name in os.listdir(_PROC):
         if name.isdecimal():
@@ -25,21 +29,18 @@ def parents() -> dict[int, int]:
 
 
 def descendants(root: int) -> list[int]:
-    """All processes below one, whoever started them."""
-    everybody = parents()
-    family = {root}
-    grew = True
-    while grew:
-        children = {pid for pid, parent in everybody.items() if parent in family} - family
-        family |= children
-        grew = bool(children)
-    return sorted(family - {root})
+    """All processes below one."""
+    known = parents()
+    found = {root}
+    while children := {pid for pid, parent in known.items() if parent in found} - found:
+        found |= children
+    return sorted(found - {root})
 
 
-def has_in_environment(pid: int, mark: bytes) -> bool:
-    """Whether a process was started with a variable, written `NAME=value`."""
+def was_started_with(pid: int, name: str, value: str) -> bool:
+    """Whether a process was started with this environment variable."""
     try:
         with open(f"{_PROC}/{pid}/environ", "rb") as file:
-            return mark in file.read().split(b"\0")
+            return f"{name}={value}".encode() in file.read().split(b"\0")
     except OSError:
         return False

@@ -27,7 +27,6 @@ from mpi_operator.kube.client import (
     read_all,
 )
 from mpi_operator.kube.resources import Manifest, Resource
-from mpi_operator.local.apiserver import object_names
 from mpi_operator.local.socket_address import address
 
 from . import socket_messages
@@ -46,7 +45,7 @@ class RemoteCluster:
         self.run = run
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
-        object_names.home(resource, manifest)
+        resource.key_of(manifest)
         return await self._object(socket_messages.Create(resource, manifest))
 
     async def get(
@@ -84,7 +83,7 @@ class RemoteCluster:
     async def replace(
         self, resource: Resource, manifest: Manifest, *, subresource: str = ""
     ) -> Manifest:
-        namespace, name = object_names.home(resource, manifest)
+        namespace, name = resource.key_of(manifest)
         resource.path(name, namespace)
         return await self._object(socket_messages.Replace(resource, manifest, subresource))
 

@@ -19,7 +19,6 @@ from msgspec import Raw
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.errors import Status
-from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.socket_address import address
 
 from .socket_messages import (
@@ -98,12 +97,12 @@ class _Door:
         except errors.ApiError as error:
             end = error.status
         except ValueError as error:
-            end = api_errors.bad_request(str(error)).status
+            end = Status(str(error), "BadRequest", 400)
         except ConnectionError:
             raise  # there is nobody to tell it to
         except Exception as error:
             log.exception("a request of another shell failed", extra={"verb": request.verb})
-            end = api_errors.internal(str(error)).status
+            end = Status(f"Internal error occurred: {error}", "InternalError", 500)
         await _say(writer, Answer(end=end))
 
 
@@ -119,7 +118,7 @@ async def _request(reader: asyncio.StreamReader) -> AnyRequest | None:
     try:
         request: AnyRequest = decode_request(line)
     except errors.MALFORMED as error:
-        raise api_errors.bad_request(f"not a request: {error}") from error
+        raise errors.BadRequest(Status(f"not a request: {error}", "BadRequest", 400)) from error
     return request
 
 

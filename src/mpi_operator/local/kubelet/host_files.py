@@ -1,0 +1,117 @@
+"""What the pods of a run need on this machine outside the run's directory.
+
+Both kinds are recorded in the run, so that the next start can remove them if this one is killed.
+
+*Mount points.* A sandbox covers a directory that lacks a mount point (`sandbox/rootfs`), and what
+is then written into that directory is lost with the pod. That is right for `/etc`; it would be
+wrong for the user's home and for the directory of the job. There the mount point is really made,
+as an empty directory.
+
+*Shared memory.* A pod in namespaces has a `/dev/shm` of its own. Without namespaces all pods share
+the machine's, and what a killed rank made there stays. So each pod gets a directory in it, which
+Open MPI is told to use. MPICH cannot be told. Of its files, those are removed that belong to this
+user and that no process has open or mapped: MPICH opens a file when it makes it, then maps it.
+
+    /dev/shm/mpi-operator-<run>/<pod>/      <run>/shm ──► /dev/shm/mpi-operator-<run>
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_MOUNT_POINTS = "mountpoints"
+_LINK = "shm"
+_PREFIX = "mpi-operator-"
+_MEMORY = Path("/dev/shm")  # noqa: S108
+_MPICH = "mpich_shm_*"
+
+
+class MountPoints:
+    """Makes mount points in directories that pods share with the user."""
+
+    def __init__(self, run: Path, shared: Sequence[Path]) -> None:
+        self._run = run
+        self._shared = [directory.resolve() for directory in shared]
+
+    def make(self, targets: Iterable[str]) -> None:
+        """Make those mount points without which a shared directory would be covered."""
+        for target in map(Path, targets):
+            place = Path(os.path.realpath(target))
+            missing = [each for each in (place, *place.parents) if not os.path.exists(each)]
+            if missing and self._is_shared(missing[-1].parent):
+                with (self._run / _MOUNT_POINTS).open("a") as record:
+                    record.writelines(f"{each}\n" for each in missing)
+                with suppress(OSError):  # a directory we cannot write to may as well be covered
+                    place.mkdir(mode=0o700, parents=True)
+
+    def _is_shared(self, directory: Path) -> bool:
+        return any(
+            directory == shared or (shared != Path("/") and shared in directory.parents)
+            for shared in self._shared
+        ) and os.access(directory, os.W_OK)
+
+
+def make_shared_memory(run: Path, pod: str) -> Path | None:
+    """Make the shared memory directory of a pod; None if the machine has no /dev/shm."""
+    if not os.access(_MEMORY, os.W_OK):
+        return None
+    place = _MEMORY / f"{_PREFIX}{run.name}"
+    with suppress(FileExistsError):
+        (run / _LINK).symlink_to(place)
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / pod).mkdir(exist_ok=True)
+    return place / pod
+
+
+def remove(run: Path) -> None:
+    """Remove all that a run made outside its directory. Safe to call twice."""
+    _remove_mount_points(run)
+    _remove_shared_memory(run)
+
+
+def _remove_mount_points(run: Path) -> None:
+    with suppress(OSError):
+        for line in (run / _MOUNT_POINTS).read_text().splitlines():
+            with suppress(OSError):  # not empty: something uses it by now
+                Path(line).rmdir()
+
+
+def _remove_shared_memory(run: Path) -> None:
+    with suppress(OSError):
+        place = Path(os.readlink(run / _LINK))
+        # A process of the run could have changed the link, so its target is checked.
+        if place == _MEMORY / f"{_PREFIX}{run.name}":
+            shutil.rmtree(place, ignore_errors=True)
+            for path in _abandoned():
+                path.unlink(missing_ok=True)
+
+
+def _abandoned() -> set[Path]:
+    """MPICH files that no process uses. Listed first: a file made meanwhile is not in the list."""
+    found = {path for path in _MEMORY.glob(_MPICH) if _is_mine(path)}
+    return found and found - _in_use()
+
+
+def _is_mine(path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return path.stat().st_uid == os.getuid()
+    return False
+
+
+def _in_use() -> set[Path]:
+    """The files that any process we may inspect has open or mapped."""
+    used = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or belongs to another user
+            used |= set(_open_files(process))
+            lines = (process / "maps").read_text(errors="replace").splitlines()
+            used |= {Path(line[line.index("/") :]) for line in lines if f" {_MEMORY}/" in line}
+    return used
+
+
+def _open_files(process: Path) -> Iterator[Path]:
+    for each in (process / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            yield Path(os.readlink(each))

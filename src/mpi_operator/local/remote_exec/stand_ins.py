@@ -1,0 +1,109 @@
+"""Programs that stand in for those of an image: ssh, sshd, hostname, and sometimes mpirun.
+
+*sshd.* Images start it as `/usr/sbin/sshd -De`, or at the end of a small script. A machine without
+root cannot, and need not: `agent_server` starts processes in a pod without asking the pod.
+
+*mpirun.* Open MPI's daemons tell hosts apart by `gethostname`. Without namespaces all pods have the
+machine's name, and with several daemons of one name a job hangs. So in the place of `mpirun` a pod
+finds `lone_mpirun`: it tells the real one of a single host, itself, and has an agent start each
+rank in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
+placed slot by slot; options that ask for another order are ignored.
+"""
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from mpi_operator.mpi_variables import OPEN_MPI
+
+from .lone_mpirun import HOSTS
+
+SOCKET = "agent.sock"
+AGENT = "mpi-operator-agent"
+
+_RANK_AGENT = "mpi-operator-rank"
+_MPIRUN = ("mpirun", "mpiexec", "orterun")
+_SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
+_SSHD = re.compile(r"(?<![\w./-])(?:/usr/sbin/|/usr/bin/|/usr/local/sbin/|/sbin/)?sshd(?![\w./-])")
+# For scripts that end in sshd: a program that runs until it is terminated.
+_WAIT = """#!/bin/sh
+trap 'exit 0' TERM INT HUP
+while :; do sleep 3600 & wait $!; done
+"""
+# Without namespaces all pods have the machine's host name.
+_HOSTNAME = """#!/bin/sh
+case "$*" in
+  "" | -f | --fqdn | -s | --short) echo {name} ;;
+  *) PATH=/usr/bin:/bin exec hostname "$@" ;;
+esac
+"""
+
+
+def programs(pod: str, hostname: str) -> dict[str, str]:
+    """The stand-ins of every pod, by name; `pod` is the pod's directory as the pod sees it."""
+    call = _call("agent.py", f"{pod}/{SOCKET}")
+    return {
+        **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
+        _RANK_AGENT: _script(f"{call} --rank"),
+        "sshd": _WAIT,
+        "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
+    }
+
+
+def mpirun_programs(pod: str) -> dict[str, str]:
+    """The stand-ins for Open MPI's programs."""
+    variables = (",".join(OPEN_MPI.hostfile), ",".join(OPEN_MPI.rank_agent))
+    call = _call("lone_mpirun.py", *variables, f"{pod}/bin/{_RANK_AGENT}")
+    return dict.fromkeys(_MPIRUN, _script(f'{call} "$0"'))
+
+
+def _call(program: str, *words: str) -> str:
+    """The command that starts a program of ours quickly."""
+    file = str(Path(__file__).with_name(program))
+    return shlex.join([sys.executable, "-S", "-E", "-s", file, *words])
+
+
+def _script(call: str) -> str:
+    return f'#!/bin/sh\nexec {call} "$@"\n'
+
+
+def is_sshd(argv: Sequence[str]) -> bool:
+    """Whether a command line is an sshd and nothing else."""
+    return bool(argv) and PurePosixPath(argv[0]).name == "sshd"
+
+
+def without_sshd(argv: Sequence[str], stand_in: str) -> list[str]:
+    """A command line whose shell script calls a stand-in where it would call sshd."""
+    if len(argv) < 3 or PurePosixPath(argv[0]).name not in _SHELLS:
+        return list(argv)
+    words = list(argv)
+    for index, word in enumerate(words[1:-1], start=1):
+        if re.fullmatch(r"-[a-z]*c[a-z]*", word):
+            words[index + 1] = _SSHD.sub(stand_in, words[index + 1])
+            break
+    return words
+
+
+def is_open_mpi_launcher(variables: Mapping[str, str]) -> bool:
+    """Whether a container has the hostfile of an Open MPI job."""
+    return any(variables.get(name) for name in OPEN_MPI.hostfile)
+
+
+def with_mpirun(
+    argv: Sequence[str], variables: Mapping[str, str], directory: str
+) -> tuple[list[str], dict[str, str]]:
+    """A command line and its variables, changed to find the mpirun of a directory first."""
+    words, path = list(argv), variables.get("PATH", "")
+    program = PurePosixPath(words[0]) if words else PurePosixPath()
+    if program.is_absolute() and program.name in _MPIRUN:
+        words[0], path = f"{directory}/{program.name}", f"{program.parent}:{path}"
+    return words, {**variables, "PATH": f"{directory}:{path}"}
+
+
+def host_of_rank(variables: Mapping[str, str]) -> str:
+    """The host to start a rank with these variables on; "" if they do not say."""
+    hosts = variables.get(HOSTS, "").split(",")
+    number = next((variables[name] for name in OPEN_MPI.rank if name in variables), "")
+    return hosts[int(number) % len(hosts)] if number.isdecimal() else ""
