@@ -1,4 +1,4 @@
-"""`mpijob run`, as people type it: a whole job on this machine, in a process of its own."""
+"""`mpijob run` in a process of its own: whole jobs on this machine."""
 
 import json
 import os
@@ -17,16 +17,16 @@ from tests.local.environments import Environment, environment
 from tests.local.shell import EXAMPLE, Shell, User, job
 from tests.support.waiting import block_until
 
-# The controller is loaded while the first processes start, so nobody waits for it.
-LIGHT = ("aiohttp", "cryptography", "prometheus_client", "rich", "mpi_operator.controller")
-# How a launcher that fails is tried again.
+# Not imported by `mpijob run`. It imports the controller while the first processes start.
+HEAVY = ("aiohttp", "cryptography", "prometheus_client", "rich", "mpi_operator.controller")
+# Where the next attempt of a failed launcher runs.
 NEW_POD = ("--set", "spec.mpiReplicaSpecs.Launcher.restartPolicy=Never")
 SAME_POD = ("--set", "spec.mpiReplicaSpecs.Launcher.restartPolicy=OnFailure")
 
 
 @pytest.fixture
 def shell(tmp_path):
-    """A shell of somebody who has Open MPI; nothing of a job is left when a test is over."""
+    """A shell with Open MPI; after a test no process of a job is left."""
     made = Shell(tmp_path / "state", environment("OpenMPI"))
     yield made
     block_until(lambda: marked(made.runs) == [], 5)
@@ -49,12 +49,12 @@ def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path, poli
     assert code == 7
     assert out == "launcher | ----\nlauncher | it broke\nlauncher | badly\n"
     why = re.escape("Job has reached the specified backoff limit (exit code 7): it broke")
-    assert re.fullmatch(rf"pi failed: {why} \(exit code 7, \d+\.\d s\)", err.splitlines()[-1])
-    # One line there; all of it here.
+    assert re.fullmatch(rf"pi failed: {why} \(exit code 7, \d+\.\ds\)", err.splitlines()[-1])
+    # The last line has the gist; `describe` has the whole message.
     assert "\nit broke\nbadly\n" in shell.run("describe", "pi")[1]
 
 
-def test_a_program_that_is_only_in_the_image_is_told_so(shell, tmp_path):
+def test_a_program_that_is_only_in_the_image_is_reported(shell, tmp_path):
     code, _, err = shell.run("run", job(tmp_path, ["/opt/only/in/the/image"]))
     assert code != 0
     assert "/opt/only/in/the/image" in err
@@ -71,26 +71,26 @@ def test_variables_and_settings_reach_the_job(shell, tmp_path):
     ]
 
 
-def test_programs_get_one_object_a_line(shell, tmp_path):
+def test_json_output_is_one_object_per_line(shell, tmp_path):
     code, out, err = shell.run("run", job(tmp_path, ["echo", "hi"]), "-o", "json")
-    told = [json.loads(line) for line in out.splitlines()]
+    printed = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert err == ""
     assert {"type": "log", "role": "launcher", "line": "hi"}.items() <= next(
-        each for each in told if each["type"] == "log"
+        each for each in printed if each["type"] == "log"
     ).items()
-    assert told[-1]["type"] == "verdict"
-    assert told[-1]["exitCode"] == 0
+    assert printed[-1]["type"] == "verdict"
+    assert printed[-1]["exitCode"] == 0
 
 
-def test_quiet_is_what_the_job_prints_and_nothing_else(shell, tmp_path):
+def test_quiet_prints_only_the_output_of_the_job(shell, tmp_path):
     assert shell.run("run", job(tmp_path, ["echo", "hi"]), "-q") == (0, "launcher | hi\n", "")
 
 
-def test_a_job_that_takes_too_long_is_given_up(shell, tmp_path):
+def test_a_job_times_out(shell, tmp_path):
     code, _, err = shell.run("run", job(tmp_path, ["sleep", "600"]), "--timeout", "1.5")
     assert code == 124
-    assert "pi did not end within 1.5 s" in err
+    assert "pi timed out after 1.5s" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
@@ -107,28 +107,28 @@ def test_an_interrupted_job_leaves_nothing(shell, tmp_path, number):
 
 
 @pytest.mark.parametrize("policy", [NEW_POD, SAME_POD], ids=["new pod", "same pod"])
-def test_every_try_of_a_launcher_is_heard(shell, tmp_path, policy):
+def test_every_attempt_of_a_launcher_is_printed(shell, tmp_path, policy):
     script = "echo try >> tries; echo try $(wc -l < tries); test $(wc -l < tries) = 2"
     file = job(tmp_path, ["sh", "-c", script], runPolicy={"backoffLimit": 5})
     code, out, err = shell.run("run", file, *policy)
     assert (code, out.splitlines()) == (0, ["launcher | try 1", "launcher | try 2"]), err
 
 
-def test_on_a_terminal_pods_are_seen_until_the_launcher_speaks(shell, tmp_path):
+def test_a_terminal_shows_pods_until_the_launcher_prints(shell, tmp_path):
     ours, theirs = pty.openpty()
     process = shell.start("run", job(tmp_path, ["echo", "hi"]), stderr=theirs)
     os.close(theirs)
     out, _ = process.communicate(timeout=60)
     drawn = everything(ours)
     assert (process.returncode, out) == (0, "launcher | hi\n"), drawn
-    assert re.search(r"launcher  is starting.*worker-0  runs", drawn, re.DOTALL)
-    last = drawn.rpartition("\x1b[J")[2]  # what is left on the screen below what was redrawn
+    assert re.search(r"launcher  starting.*worker-0  running", drawn, re.DOTALL)
+    last = drawn.rpartition("\x1b[J")[2]  # what stays on the screen
     assert re.search(r"pi succeeded \(", last)
     assert "worker-0" not in last
 
 
 def everything(terminal: int) -> str:
-    """What was printed to a terminal that nobody has open any more."""
+    """The output on a terminal that the process has closed."""
     parts = []
     with suppress(OSError):
         while part := os.read(terminal, 4096):
@@ -137,7 +137,7 @@ def everything(terminal: int) -> str:
     return b"".join(parts).decode()
 
 
-def test_what_a_job_leaves_is_kept_on_demand(shell, tmp_path):
+def test_the_files_of_a_job_are_kept_on_demand(shell, tmp_path):
     command = ["sh", "-c", "echo hi > $TMPDIR/file"]
     code, out, err = shell.run("run", job(tmp_path, command), "--keep", "-o", "json")
     assert code == 0, out + err
@@ -158,22 +158,21 @@ def test_the_kind_of_sandbox_can_be_chosen(shell, tmp_path, kind, place):
 
 @pytest.fixture
 def confined(tmp_path):
-    """The shell of somebody who may make no namespaces."""
-    # The last one that is allowed is the one that they are in.
+    """A shell without the right to create namespaces."""
+    # The last namespace that is allowed is the one of this shell.
     limit = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
     become = ("unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh")
     return Shell(tmp_path / "state", environment("OpenMPI"), User(become=become))
 
 
-def test_who_cannot_have_namespaces_is_told_once_and_the_job_runs(confined, tmp_path):
+def test_a_job_runs_without_namespaces_and_says_so_once(confined, tmp_path):
     code, out, err = confined.run("run", job(tmp_path, ["echo", "hi"]))
     assert (code, out) == (0, "launcher | hi\n"), err
-    told = [line for line in err.splitlines() if "namespaces" in line]
-    assert len(told) == 1
-    assert told[0].startswith("pods are plain processes here, for namespaces cannot be used: ")
+    [notice] = [line for line in err.splitlines() if "namespaces" in line]
+    assert notice.startswith("Pods run as plain processes, because ")
 
 
-def test_programs_are_told_too_that_there_are_no_namespaces(confined, tmp_path):
+def test_json_output_says_too_that_there_are_no_namespaces(confined, tmp_path):
     _, out, _ = confined.run("run", job(tmp_path, ["true"]), "-o", "json")
     notices = [
         each["message"] for each in map(json.loads, out.splitlines()) if each["type"] == "notice"
@@ -181,11 +180,12 @@ def test_programs_are_told_too_that_there_are_no_namespaces(confined, tmp_path):
     assert sum("namespaces" in message for message in notices) == 1
 
 
-def test_a_kind_of_sandbox_that_cannot_be_had_is_told_with_the_way_around(confined, tmp_path):
+def test_an_unavailable_sandbox_is_an_error_with_the_alternative(confined, tmp_path):
     code, _, err = confined.run("run", job(tmp_path, ["true"]), "--sandbox", "namespaces")
     assert code == 2
-    last = err.splitlines()[-1]
-    assert re.fullmatch("mpijob: namespaces cannot be used here: .*`--sandbox plain` .*", last)
+    *_, why, alternative = err.splitlines()
+    assert why.startswith("mpijob: namespaces ")
+    assert alternative.startswith("mpijob run --sandbox plain ")
 
 
 @pytest.mark.parametrize(
@@ -197,13 +197,13 @@ def test_a_kind_of_sandbox_that_cannot_be_had_is_told_with_the_way_around(confin
         ),
     ],
 )
-def test_the_error_about_an_invalid_job_names_the_field(shell, tmp_path, change, error):
+def test_an_invalid_job_is_reported_with_its_field(shell, tmp_path, change, error):
     code, out, err = shell.run("run", job(tmp_path, ["true"], **change))
     assert (code, out) == (2, "")
     assert error in err
 
 
-def test_an_mpi_that_is_missing_is_named_with_what_installs_it(tmp_path):
+def test_a_missing_mpi_is_reported_with_the_command_that_installs_it(tmp_path):
     shell = Shell(tmp_path / "state", Environment(tmp_path))
     shell._environment["PATH"] = "/nowhere"
     code, _, err = shell.run("run", str(EXAMPLE), "--set", "implementation=Intel")
@@ -211,10 +211,10 @@ def test_an_mpi_that_is_missing_is_named_with_what_installs_it(tmp_path):
     assert "pip install 'mpi-operator[intel]'" in err
 
 
-def test_nothing_heavy_is_loaded():
+def test_no_heavy_module_is_imported():
     program = (
-        "import sys; import mpi_operator.cli.main, mpi_operator.cli.run, mpi_operator.cli.output; "
-        f"print([name for name in {LIGHT!r} if name in sys.modules])"
+        "import sys; import mpi_operator.cli.main, mpi_operator.cli.run, mpi_operator.cli.runner; "
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The verbs for jobs that run already, as people type them: from another shell."""
+"""The verbs for running and finished jobs, typed in another shell."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
 ABOUT_A_JOB = ["get", "describe", "logs", "scale", "suspend", "resume", "delete"]
-VERBS = ["list", *ABOUT_A_JOB, "image"]
+MODULES = ["run", "get", "describe", "logs", "scale", "suspend", "delete", "image"]
 HEAVY = (
     "aiohttp",
     "cryptography",
@@ -34,8 +34,8 @@ LAUNCHER = ["sh", "-c", "echo ready; exec sleep 600"]
 
 
 @contextmanager
-def somebody(home: Path) -> Iterator[Shell]:
-    """A shell with a state directory of its own, in which nothing is left."""
+def new_shell(home: Path) -> Iterator[Shell]:
+    """A shell with its own state directory, in which no run is left."""
     made = Shell(home, environment("OpenMPI"))
     yield made
     block_until(lambda: marked(made.runs) == [], 5)
@@ -44,7 +44,7 @@ def somebody(home: Path) -> Iterator[Shell]:
 
 @contextmanager
 def started(shell: Shell, directory: Path) -> Iterator["subprocess.Popen[str]"]:
-    """An `mpijob run` whose launcher runs, for as long as the block lasts at most."""
+    """An `mpijob run` whose launcher runs, until the block ends."""
     process = shell.start("run", job(directory, LAUNCHER))
     try:
         assert process.stdout is not None
@@ -58,7 +58,7 @@ def started(shell: Shell, directory: Path) -> Iterator["subprocess.Popen[str]"]:
 
 @pytest.fixture
 def shell(tmp_path):
-    with somebody(tmp_path / "state") as made:
+    with new_shell(tmp_path / "state") as made:
         yield made
 
 
@@ -71,9 +71,9 @@ def run(shell, tmp_path):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """A shell beside a job that nobody changes."""
+    """A shell with a running job that no test changes."""
     place = tmp_path_factory.mktemp("reading")
-    with somebody(place / "state") as made, started(made, place):
+    with new_shell(place / "state") as made, started(made, place):
         block_until(lambda: running_workers(made) == 2)
         yield made
 
@@ -104,7 +104,7 @@ def test_a_job_is_seen_from_another_shell(reader, words):
     code, out, err = reader.run(*words)
     assert (code, err) == (0, "")
     assert re.fullmatch(
-        r"NAME +RUN +STATE +WORKERS +AGE\npi +\d+-\w+ +Running +2/2 +\d+ (s|min)\n", out
+        r"NAME +RUN +STATE +WORKERS +AGE\npi +\d+-\w+ +Running +2/2 +\d+[sm]\n", out
     ), out
 
 
@@ -114,7 +114,7 @@ def test_programs_get_whole_objects(reader):
     assert known(reader)["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
-def test_a_description_is_in_plain_words(reader):
+def test_a_description_has_conditions_pods_and_events(reader):
     code, out, _ = reader.run("describe", "pi")
     assert code == 0
     assert out.startswith("pi: MPIJob default/pi is running.\n")
@@ -122,67 +122,62 @@ def test_a_description_is_in_plain_words(reader):
         assert words in out
 
 
-def test_a_log_is_what_was_printed(reader):
+def test_the_log_of_launcher_and_worker(reader):
     assert reader.run("logs", "pi") == (0, "ready\n", "")
     assert reader.run("logs", "pi", "--worker", "1") == (0, "", "")
 
 
-def test_a_worker_that_is_not_there_is_told(reader):
+def test_the_log_of_an_unknown_worker_is_an_error(reader):
     code, _, err = reader.run("logs", "pi", "--worker", "2")
-    assert (code, err) == (1, "mpijob: pi has 2 workers, numbered 0 to 1\n")
+    assert code == 1
+    assert re.fullmatch(r"mpijob: no worker 2 in pi \(.*\): its workers are 0 to 1\n", err)
 
 
 @pytest.mark.parametrize("verb", ABOUT_A_JOB)
-def test_a_name_that_nobody_has_is_told_with_what_there_is(reader, verb):
+def test_an_unknown_name_is_an_error_with_the_known_ones(reader, verb):
     options = ("--workers", "1") if verb == "scale" else ()
     code, out, err = reader.run(verb, "po", *options)
     assert (code, out) == (1, "")
-    assert re.fullmatch(r"mpijob: there is no job po; there is pi \(run \d+-\w+\)\n", err)
+    assert re.fullmatch(r"mpijob: no job po: your jobs are pi \(run \d+-\w+\)\n", err)
 
 
-def test_a_size_that_cannot_be_is_refused(reader):
+def test_an_invalid_size_is_rejected(reader):
     code, _, err = reader.run("scale", "pi", "--workers", "0")
     assert code == 1
     assert "[Worker].replicas: Invalid value" in err
 
 
-def test_no_job_at_all_is_no_error(shell):
-    assert shell.run("list") == (0, "", "you have no jobs on this machine\n")
+def test_an_empty_list_is_no_error(shell):
+    assert shell.run("list") == (0, "", "No jobs found on this machine\n")
     code, _, err = shell.run("get", "pi")
-    assert (code, err) == (
-        1,
-        "mpijob: there is no job pi; you have none on this machine\n",
-    )
+    assert (code, err) == (1, "mpijob: no job pi: you have no jobs on this machine\n")
 
 
 # --- changing
 
 
 def test_a_job_is_scaled(shell, run):
-    assert shell.run("scale", "pi", "--workers", "3") == (
-        0,
-        "pi shall have 3 workers; it had 2\n",
-        "",
-    )
+    scaled = shell.run("scale", "pi", "--workers", "3")
+    assert scaled == (0, "pi scaled from 2 to 3 workers\n", "")
     block_until(lambda: running_workers(shell) == 3, 10)
 
 
 def test_a_job_is_suspended_and_resumed(shell, run):
-    assert shell.run("suspend", "pi")[:2] == (0, "pi is suspended\n")
-    assert shell.run("suspend", "pi")[:2] == (0, "pi was suspended already\n")
+    assert shell.run("suspend", "pi")[:2] == (0, "pi suspended\n")
+    assert shell.run("suspend", "pi")[:2] == (0, "pi is already suspended\n")
     block_until(lambda: is_true(shell, "Suspended"), 10)
     following = shell.start("logs", "pi", "--follow")
-    assert shell.run("resume", "pi")[:2] == (0, "pi is resumed\n")
-    assert shell.run("resume", "pi")[:2] == (0, "pi was not suspended\n")
+    assert shell.run("resume", "pi")[:2] == (0, "pi resumed\n")
+    assert shell.run("resume", "pi")[:2] == (0, "pi is not suspended\n")
     assert following.stdout.readline() == "ready\n"
     following.terminate()
     following.communicate(timeout=10)
 
 
-def test_a_deleted_job_ends_its_run_and_those_who_follow_it(shell, run):
+def test_a_deleted_job_ends_its_run_and_followed_logs(shell, run):
     following = shell.start("logs", "pi", "-f")
     assert following.stdout.readline() == "ready\n"
-    assert shell.run("delete", "pi") == (0, "pi was deleted\n", "")
+    assert shell.run("delete", "pi") == (0, "pi deleted\n", "")
     _, err = run.communicate(timeout=20)
     assert run.returncode == 1
     assert re.search(r"^pi was deleted \(", err.splitlines()[-1])
@@ -190,12 +185,11 @@ def test_a_deleted_job_ends_its_run_and_those_who_follow_it(shell, run):
     assert following.returncode == 0
 
 
-def test_of_two_jobs_with_one_name_the_run_says_which(shell, run, tmp_path):
+def test_the_run_selects_one_of_two_jobs_with_one_name(shell, run, tmp_path):
     with started(shell, tmp_path) as other:
         code, _, err = shell.run("delete", "pi")
         assert code == 1
-        assert err.startswith("mpijob: 2 jobs are called pi; say which with --run, one of: ")
-        ids = re.findall(r"\d+-\w+", err)
+        ids = re.findall(r"--run (\d+-\w+)", err)
         assert {each.split("-")[0] for each in ids} == {str(run.pid), str(other.pid)}
         [mine] = [each for each in ids if each.startswith(f"{other.pid}-")]
         shell.run("delete", "pi", "--run", mine)
@@ -204,76 +198,76 @@ def test_of_two_jobs_with_one_name_the_run_says_which(shell, run, tmp_path):
         assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
 
 
-def test_a_killed_run_is_told_and_its_log_is_there(shell, run):
+def test_a_killed_run_is_lost_and_has_its_log(shell, run):
     [directory] = [entry for entry in shell.runs.iterdir() if entry.is_dir()]
     block_until(lambda: "pi-launcher" in (directory / "record.json").read_text())
     run.kill()
     run.wait(10)
     assert states(shell) == ["Lost"]
-    assert shell.run("describe", "pi")[1].startswith("pi: pi was lost: its `mpijob run` was killed")
+    assert shell.run("describe", "pi")[1].startswith("pi was lost: its `mpijob run` was killed")
     assert shell.run("logs", "pi") == (0, "ready\n", "")
 
 
-# --- when all is over
+# --- finished jobs
 
 
 @pytest.fixture(scope="module")
-def over(tmp_path_factory):
-    """A shell beside two jobs called pi that have ended, first well and then badly."""
-    place = tmp_path_factory.mktemp("over")
-    with somebody(place / "state") as made:
+def finished(tmp_path_factory):
+    """A shell with two finished jobs called pi: the first succeeded, the second failed."""
+    place = tmp_path_factory.mktemp("finished")
+    with new_shell(place / "state") as made:
         for script in ("echo well", "echo badly; exit 3"):
             made.run("run", job(place, ["sh", "-c", script]))
         yield made
 
 
 def states(shell: Shell) -> list[str]:
-    """Of all jobs, in the order in which they are listed."""
+    """The states of all jobs, in the order of `mpijob list`."""
     _, out, _ = shell.run("list", "-o", "json")
     items = json.loads(out)["items"]
     return [each["metadata"]["annotations"]["mpi-operator.kubeflow.org/state"] for each in items]
 
 
-def test_jobs_that_have_ended_are_listed_the_last_one_first(over):
-    assert states(over) == ["Failed", "Succeeded"]
+def test_jobs_that_have_ended_are_listed_the_last_one_first(finished):
+    assert states(finished) == ["Failed", "Succeeded"]
 
 
-def test_the_name_of_a_job_means_the_one_that_ended_last(over):
-    assert over.run("logs", "pi") == (0, "badly\n", "")
-    assert over.run("logs", "pi", "--follow") == (0, "badly\n", "")
-    assert known(over)["status"]["conditions"][-1]["type"] == "Failed"
+def test_the_name_of_a_job_means_the_one_that_ended_last(finished):
+    assert finished.run("logs", "pi") == (0, "badly\n", "")
+    assert finished.run("logs", "pi", "--follow") == (0, "badly\n", "")
+    assert known(finished)["status"]["conditions"][-1]["type"] == "Failed"
 
 
-def test_one_that_ended_before_is_named_by_its_run(over):
-    run = re.findall(r"(\d+-\w+) +Succeeded", over.run("list")[1])[0]
-    assert over.run("logs", "pi", "--run", run) == (0, "well\n", "")
+def test_an_older_job_is_selected_by_its_run(finished):
+    run = re.findall(r"(\d+-\w+) +Succeeded", finished.run("list")[1])[0]
+    assert finished.run("logs", "pi", "--run", run) == (0, "well\n", "")
 
 
-def test_workers_that_were_cleaned_up_are_remembered(over):
-    assert over.run("logs", "pi", "--worker", "1") == (0, "", "")
-    assert "pi-worker-1" in over.run("describe", "pi")[1]
+def test_deleted_workers_are_still_known(finished):
+    assert finished.run("logs", "pi", "--worker", "1") == (0, "", "")
+    assert "pi-worker-1" in finished.run("describe", "pi")[1]
 
 
-def test_a_description_for_programs_has_pods_and_events(over):
-    items = json.loads(over.run("describe", "pi", "-o", "json")[1])["items"]
+def test_a_description_as_json_has_pods_and_events(finished):
+    items = json.loads(finished.run("describe", "pi", "-o", "json")[1])["items"]
     assert {each["kind"] for each in items} == {"MPIJob", "Pod", "Event"}
 
 
 @pytest.mark.parametrize("words", [("scale", "--workers", "3"), ("suspend",), ("resume",)])
-def test_a_job_that_has_ended_cannot_be_changed(over, words):
-    code, _, err = over.run(words[0], "pi", *words[1:])
+def test_a_finished_job_cannot_be_changed(finished, words):
+    code, _, err = finished.run(words[0], "pi", *words[1:])
     assert code == 1
-    assert re.search(r"pi \(run .*\) has ended \(Failed\); only a job that runs", err)
+    assert re.search(r"cannot change pi \(run .*\): it has ended \(Failed\)", err)
 
 
-def test_one_that_runs_comes_first_and_is_meant(shell, run, tmp_path):
-    other = job(tmp_path, ["echo", "over"])
+def test_the_running_job_comes_first_and_is_selected(shell, run, tmp_path):
+    other = job(tmp_path, ["echo", "done"])
     assert shell.run("run", other)[0] == 0
     assert states(shell) == ["Running", "Succeeded"]
     assert shell.run("logs", "pi") == (0, "ready\n", "")
 
 
-def test_an_interrupted_job_is_remembered_and_a_deleted_one_is_not(shell, run, tmp_path):
+def test_an_interrupted_job_is_recorded_and_a_deleted_one_is_not(shell, run, tmp_path):
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=20)
     assert states(shell) == ["Interrupted"]
@@ -281,19 +275,19 @@ def test_an_interrupted_job_is_remembered_and_a_deleted_one_is_not(shell, run, t
         assert shell.run("delete", "pi")[0] == 0
         other.wait(20)
     assert states(shell) == ["Interrupted"]
-    assert re.fullmatch(r"pi \(run .*\) was deleted\n", shell.run("delete", "pi")[1])
+    assert re.fullmatch(r"pi \(run .*\) deleted\n", shell.run("delete", "pi")[1])
     assert states(shell) == []
 
 
-def test_all_that_have_ended_are_deleted_at_once(shell, run, tmp_path):
+def test_all_finished_jobs_are_deleted_at_once(shell, run, tmp_path):
     shell.run("run", job(tmp_path, ["true"]))
-    assert shell.run("delete", "--finished")[1] == "1 job was deleted\n"
+    assert shell.run("delete", "--finished")[1] == "1 job deleted\n"
     assert states(shell) == ["Running"]
     assert shell.run("delete")[0] == 2
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_who_follows_hears_every_try_and_ends_with_the_job(shell, tmp_path, policy):
+def test_a_followed_log_has_every_attempt_and_ends_with_the_job(shell, tmp_path, policy):
     script = (
         "echo try >> tries; echo try $(wc -l < tries);"
         " until test -e go; do sleep 0.05; done; test $(wc -l < tries) = 2"
@@ -311,19 +305,19 @@ def test_who_follows_hears_every_try_and_ends_with_the_job(shell, tmp_path, poli
 
 def test_a_state_directory_may_be_deep(tmp_path):
     home = tmp_path.joinpath(*["a-rather-long-name"] * 6)
-    with somebody(home) as shell, started(shell, tmp_path):
+    with new_shell(home) as shell, started(shell, tmp_path):
         assert shell.run("logs", "pi") == (0, "ready\n", "")
 
 
-def test_nobody_else_can_talk_to_a_run(reader):
+def test_other_users_cannot_connect_to_a_run(reader):
     [run] = [entry for entry in reader.runs.iterdir() if entry.is_dir()]
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (reader.runs, run, run / "socket")]
     assert modes == [0o700, 0o700, 0o600]
 
 
-def test_nothing_heavy_is_loaded():
-    verbs = ", ".join(f"mpi_operator.cli.{verb}" for verb in VERBS)
-    program = f"import sys, {verbs}; print([name for name in {HEAVY!r} if name in sys.modules])"
+def test_no_heavy_module_is_imported():
+    modules = ", ".join(f"mpi_operator.cli.{module}" for module in MODULES)
+    program = f"import sys, {modules}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

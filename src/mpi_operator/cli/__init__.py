@@ -1,16 +1,16 @@
-"""For people at a shell: `mpijob`. One module per verb: parse, act, print."""
+"""The command line `mpijob`. One module per verb: parse, act, print."""
 
 import gc
 import sys
 
-# Of objects, between two looks for garbage. What is loaded is none, and by default Python looks
-# through it dozens of times: that was a tenth of the time in which a small job starts and ends.
-_LOOK_AFTER = 50_000
+# Objects between two collections. Python's default scans everything that was imported dozens of
+# times, although none of it is garbage: a tenth of the time of a small job.
+_GC_THRESHOLD = 50_000
 
 
 def main() -> None:
     """The program `mpijob`."""
-    gc.set_threshold(_LOOK_AFTER)
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         import click  # noqa: F401, PLC0415
     except ImportError:
@@ -20,4 +20,4 @@ def main() -> None:
     try:
         mpijob()
     finally:
-        gc.freeze()  # nor is it worth a look at the end
+        gc.freeze()  # the process ends: collecting would be wasted time

@@ -1,4 +1,4 @@
-"""Arguments that several verbs have."""
+"""Arguments that several verbs share."""
 
 import click
 
@@ -6,7 +6,7 @@ NAME = click.argument("name")
 RUN = click.option(
     "--run",
     metavar="ID",
-    help="Which one, where several jobs have the same name: the run that `mpijob list` shows.",
+    help="Select the run if several jobs have this name; see `mpijob list`.",
 )
 OUTPUT = click.option(
     "--output",
@@ -14,5 +14,5 @@ OUTPUT = click.option(
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="For people, or the whole objects for programs.",
+    help="Print a table, or whole objects for programs.",
 )

@@ -1,4 +1,4 @@
-"""`mpijob delete`: end a job and remove it, or forget one that has ended."""
+"""`mpijob delete`: stop a running job, or remove the record of a finished one."""
 
 import click
 
@@ -8,7 +8,7 @@ from mpi_operator.local.runs import records
 
 from . import arguments, local_jobs
 from .local_jobs import FinishedJob, RunningJob
-from .outcome import finish
+from .outcome import asynchronous
 
 
 @click.command("delete")
@@ -17,13 +17,14 @@ from .outcome import finish
 @click.option(
     "--finished",
     is_flag=True,
-    help="All jobs that have ended; with NAME, those of that name.",
+    help="Delete all finished jobs, or those called NAME.",
 )
-def command(name: str | None, run: str | None, finished: bool) -> None:
+@asynchronous
+async def delete_command(name: str | None, run: str | None, finished: bool) -> None:
     """Delete a job.
 
-    The `mpijob run` of one that runs ends. Of one that has ended, what is remembered goes, and what
-    was kept of it (`mpijob run --keep`).
+    Stops a running job, and its `mpijob run` exits. Removes the record of a finished job, its logs
+    and the files that `mpijob run --keep` kept.
 
     \b
     Examples:
@@ -31,30 +32,30 @@ def command(name: str | None, run: str | None, finished: bool) -> None:
       mpijob delete --finished
     """
     if finished:
-        finish(_delete_finished(name, run))
+        await _delete_finished(name, run)
     elif name:
-        finish(_delete(name, run))
+        await _delete(name, run)
     else:
-        raise click.UsageError("Which job? Give its NAME, or --finished for all that have ended.")
+        raise click.UsageError("Missing argument 'NAME' or option '--finished'.")
 
 
 async def _delete(name: str, run: str | None) -> None:
     match await local_jobs.find(name, run):
         case RunningJob() as found:
-            # That very job: another one may have got its name since.
+            # By uid: a new job may have taken the name meanwhile.
             uid = found.job.metadata.uid
             await found.cluster.delete(
                 MPI_JOBS, found.name, found.namespace, DeleteOptions(uid=uid)
             )
-            click.echo(f"{found.name} was deleted")
+            click.echo(f"{found.name} deleted")
         case FinishedJob() as found:
             records.delete(found.cluster.directory)
-            click.echo(f"{found} was deleted")
+            click.echo(f"{found} deleted")
 
 
 async def _delete_finished(name: str | None, run: str | None) -> None:
-    known = [job for job in await local_jobs.everything() if isinstance(job, FinishedJob)]
-    meant = [job for job in known if name in (None, job.name) and run in (None, job.run)]
-    for job in meant:
+    known = [job for job in await local_jobs.all_jobs() if isinstance(job, FinishedJob)]
+    selected = [job for job in known if name in (None, job.name) and run in (None, job.run)]
+    for job in selected:
         records.delete(job.cluster.directory)
-    click.echo(f"{len(meant)} {'job was' if len(meant) == 1 else 'jobs were'} deleted")
+    click.echo(f"{len(selected)} {'job' if len(selected) == 1 else 'jobs'} deleted")

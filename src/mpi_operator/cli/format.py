@@ -1,51 +1,44 @@
-"""Facts about jobs in few words."""
+"""Short text for people: ages, tables, the first line of a message."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from mpi_operator.api import conditions
 from mpi_operator.api.types import MPIJob
 
-_RULES = " \t-=*#"  # programs frame what they say
-_GIST = 160
-
-
-def state(job: MPIJob) -> str:
-    """The state of a job: what became true last."""
-    last = conditions.describing(job.status.conditions)
-    return last.type if last else "New"
+_FRAME = " \t-=*#"  # programs frame their messages with these
+_MAX_GIST = 160
 
 
 def workers(job: MPIJob) -> str:
-    """How many workers run, of how many."""
+    """Running workers of all workers: `1/2`."""
     status = job.status.replica_statuses.worker
     return f"{status.active if status else 0}/{job.spec.worker_count}"
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """How long ago something was."""
+    """The time since then, in one unit."""
     if since is None:
         return "-"
     seconds = max(0, int((now - since).total_seconds()))
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "") -> str:
-    """Rows in columns that are as wide as they have to be."""
+    """Rows in aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(indent + line for line in lines)
 
 
 def gist(message: str) -> str:
-    """One line of a message that may be many: the first that says something."""
-    lines = [line.strip(_RULES) for line in message.splitlines()]
-    said = [line for line in lines if any(map(str.isalnum, line))]
-    first = said[0] if said else message.strip()
-    if first.endswith(":") and len(said) > 1:  # it announces what comes
-        first = f"{first} {said[1]}"
+    """The first line of a message that says something, with the next one if it ends with `:`."""
+    stripped = (line.strip(_FRAME) for line in message.splitlines())
+    lines = [line for line in stripped if any(map(str.isalnum, line))]
+    first = lines[0] if lines else message.strip()
+    if first.endswith(":") and len(lines) > 1:
+        first = f"{first} {lines[1]}"
     first = first.rstrip(",;:")
-    return first if len(first) <= _GIST else f"{first[: _GIST - 1]}…"
+    return first if len(first) <= _MAX_GIST else f"{first[: _MAX_GIST - 1]}…"

@@ -1,7 +1,7 @@
-"""The files of an image, wherever they are: a directory tree, or an archive that is never unpacked.
+"""The files of an image, from a directory or from an archive, which is never unpacked.
 
-An archive is read once, from the first byte to the last, so that it may come through a pipe. Kept
-are the names of all files, and the contents of the few that say how the image is set up.
+An archive is read once from start to end, so it can come through a pipe. Of most files only the
+name is kept; of the few that configure the image, the content too.
 """
 
 import io
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 _CAPABILITY = "security.capability"
-_LARGEST_TEXT = 4 << 20
+_MAX_TEXT_BYTES = 4 << 20
 _TEXTS = (
     "etc/passwd",
     "etc/nsswitch.conf",
@@ -25,24 +25,28 @@ _TEXTS = (
 )
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 class UnreadableImage(Exception):
-    """Something that is no image; the sentence says what to give instead."""
+    """Not an image that can be read: why, and a command that helps if there is one."""
+
+    def __init__(self, why: str, command: str = "") -> None:
+        super().__init__(why)
+        self.command = command
 
 
 @dataclass(frozen=True)
 class File:
-    """What is known about one path."""
+    """One path of an image."""
 
     mode: int
     link: str = ""
-    """Where a symbolic link points to."""
+    """The target of a symbolic link."""
     capability: bytes = b""
-    """The file capability, as the kernel stores it."""
+    """The file capability, in the format of the kernel."""
     text: str = ""
-    """The content, where it is one of the few that matter."""
+    """The content, for the few files in `_TEXTS`."""
 
     @property
     def is_directory(self) -> bool:
@@ -61,7 +65,7 @@ class Image:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def find(self, path: str) -> File | None:
-        """The file at a path, through links, as a process in the image would find it."""
+        """The file at a path, following links as a process in the image would."""
         real = self.resolve(path)
         return self.files.get(real) if real is not None else None
 
@@ -70,9 +74,9 @@ class Image:
         return found.text if found else ""
 
     def resolve(self, path: str) -> str | None:
-        """The path of the file itself; None if there is none."""
+        """The path after following all links; None if no file is there."""
         rest, done = _steps(path), list[str]()
-        for _ in range(_MOST_LINKS):
+        for _ in range(_MAX_LINKS):
             while rest:
                 step = rest.pop(0)
                 if step == "..":
@@ -100,7 +104,7 @@ class Image:
         return [place for place in self.variables.get("PATH", default).split(":") if place]
 
     def program(self, name: str) -> str | None:
-        """Where a program is found on the PATH of the image."""
+        """The path of a program on the PATH of the image."""
         places = (f"{place}/{name}" for place in self.search_path)
         return next((place for place in places if self._is_program(place)), None)
 
@@ -110,7 +114,7 @@ class Image:
 
 
 def of_directory(root: Path) -> Image:
-    """The image whose files are below a directory."""
+    """The image whose root is a directory."""
     return Image(dict(_walk(root)))
 
 
@@ -119,17 +123,17 @@ def of_archive(stream: IO[bytes]) -> Image:
     try:
         parts = _Parts.read(stream)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise UnreadableImage(f"this is no image archive: {error}") from error
+        raise UnreadableImage(f"not an image archive: {error}") from error
     layers, settings = parts.description()
     files: dict[str, File] = {}
     for layer in layers:
-        _lay_over(files, layer)
+        _apply(files, layer)
     return Image(files, settings)
 
 
 @dataclass
 class _Parts:
-    """The members of an archive, before it is known which is what."""
+    """The members of an archive, before its manifest says what each one is."""
 
     documents: dict[str, Any] = field(default_factory=dict)
     layers: dict[str, dict[str, File]] = field(default_factory=dict)
@@ -152,7 +156,7 @@ class _Parts:
             return
         start = content.read(1024)
         if start[:1] in (b"{", b"["):
-            self.documents[name] = _json(start + content.read(_LARGEST_TEXT))
+            self.documents[name] = _json(start + content.read(_MAX_TEXT_BYTES))
         elif start:
             self._add_layer(name, _Joined(start, content))
 
@@ -162,8 +166,8 @@ class _Parts:
         except tarfile.ReadError:
             if content.is_compressed_with_zstd:
                 raise UnreadableImage(
-                    "its layers are compressed with zstd, which this Python cannot read; write it"
-                    " again with `skopeo copy … docker-archive:image.tar` or `docker save`"
+                    "this Python cannot read layers that are compressed with zstd",
+                    "skopeo copy … docker-archive:image.tar  # or docker save: writes gzip",
                 ) from None
 
     def description(self) -> tuple[list[dict[str, File]], Mapping[str, Any]]:
@@ -176,14 +180,14 @@ class _Parts:
         try:
             return [self.layers[self._followed(name)] for name in names], settings
         except KeyError as error:
-            raise UnreadableImage(f"the layer {error} is not in the archive") from None
+            raise UnreadableImage(f"layer {error} is not in the archive") from None
 
     def _oci(self) -> tuple[str, list[str]]:
         index = self.documents.get("index.json")
         while index and "manifests" in index:
             index = self.documents.get(_blob(index["manifests"][0]))
         if not index or "layers" not in index:
-            raise UnreadableImage("there is neither a manifest.json nor an index.json in it")
+            raise UnreadableImage("not an image archive: no manifest.json and no index.json")
         return _blob(index["config"]), [_blob(layer) for layer in index["layers"]]
 
     def _followed(self, name: str) -> str:
@@ -191,7 +195,7 @@ class _Parts:
 
 
 class _Joined(io.RawIOBase):
-    """A stream of which the beginning has been read."""
+    """A stream whose first bytes were read already."""
 
     def __init__(self, start: bytes, rest: IO[bytes]) -> None:
         self._start, self._rest = start, rest
@@ -224,7 +228,7 @@ def _layer(content: _Joined) -> dict[str, File]:
 def _file(layer: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> File:
     header = member.pax_headers.get(f"SCHILY.xattr.{_CAPABILITY}", "")
     text = ""
-    if member.isfile() and _is_telling(name) and member.size <= _LARGEST_TEXT:
+    if member.isfile() and _has_text(name) and member.size <= _MAX_TEXT_BYTES:
         content = layer.extractfile(member)
         text = content.read().decode(errors="replace") if content else ""
     return File(
@@ -241,8 +245,8 @@ def _type(member: tarfile.TarInfo) -> int:
     return stat.S_IFLNK if member.issym() else stat.S_IFREG if member.isfile() else 0
 
 
-def _lay_over(files: dict[str, File], layer: Mapping[str, File]) -> None:
-    """Put a layer onto those below it: first what it hides, then what it has."""
+def _apply(files: dict[str, File], layer: Mapping[str, File]) -> None:
+    """Apply a layer to the ones below: first its whiteouts, then its files."""
     for path in layer:
         directory, _, name = path.rpartition("/")
         if name == _OPAQUE:
@@ -272,7 +276,7 @@ def _file_on_disk(path: Path, relative: str) -> File:
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         return File(mode, link=str(path.readlink()))
-    is_text = stat.S_ISREG(mode) and _is_telling(relative)
+    is_text = stat.S_ISREG(mode) and _has_text(relative)
     return File(
         mode,
         capability=_capability_on_disk(path),
@@ -287,7 +291,7 @@ def _capability_on_disk(path: Path) -> bytes:
         return b""
 
 
-def _is_telling(path: str) -> bool:
+def _has_text(path: str) -> bool:
     return path in _TEXTS or (path.startswith("etc/ssh/") and path.endswith(".conf"))
 
 

@@ -1,4 +1,4 @@
-"""Which MPI an image has, told from its files."""
+"""Which MPI an image has, according to its files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,16 +9,16 @@ from .image_files import Image
 
 @dataclass(frozen=True)
 class Mpi:
-    """An MPI, and where it leaves traces."""
+    """An MPI, and the files and packages that identify it."""
 
     name: str
     implementation: str
-    """What `mpiImplementation` of a job calls it."""
-    traces: tuple[str, ...]
+    """Its name in `mpiImplementation` of a job."""
+    programs: tuple[str, ...]
     packages: tuple[str, ...]
 
 
-# Intel MPI is made of MPICH, so what both have comes last.
+# Intel MPI is derived from MPICH and has its programs too, so MPICH comes last.
 _MPIS = (
     Mpi("Intel MPI", "Intel", ("impi_info", "hydra_bstrap_proxy"), ("impi_rt", "intel-oneapi-mpi")),
     Mpi(
@@ -29,11 +29,11 @@ _MPIS = (
 
 
 def describe(image: Image, mpirun: str) -> str:
-    """Name and version of the MPI whose mpirun this is, and what a job calls it."""
+    """Name and version of the MPI of this mpirun, and its name in a job."""
     real = image.resolve(mpirun) or mpirun.lstrip("/")
     mpi = _which(image, real)
     if mpi is None:
-        return "of an MPI that is not known here"
+        return "unknown MPI"
     version = _version(image, mpi, real)
     return f"{mpi.name}{f' {version}' if version else ''} (mpiImplementation: {mpi.implementation})"
 
@@ -42,8 +42,8 @@ def _which(image: Image, mpirun: str) -> Mpi | None:
     directory = mpirun.rpartition("/")[0]
     programs = {path.rpartition("/")[2] for path in image.files if path.startswith(f"{directory}/")}
     named = (mpi for mpi in _MPIS if any(name in mpirun for name in mpi.packages))
-    traced = (mpi for mpi in _MPIS if programs & {*mpi.traces, *_suffixed(mpi)})
-    return next(named, None) or next(traced, None)
+    recognised = (mpi for mpi in _MPIS if programs & {*mpi.programs, *_suffixed(mpi)})
+    return next(named, None) or next(recognised, None)
 
 
 def _suffixed(mpi: Mpi) -> set[str]:

@@ -1,16 +1,22 @@
-"""A job from a YAML file, with what the command line says about it laid over."""
+"""A job from a YAML file, with the changes of the command line."""
 
 import copy
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from mpi_operator.api.types import API_VERSION, KIND, ReplicaType
+from mpi_operator.api.decode import decode_job, warnings
+from mpi_operator.api.field_errors import FieldError, InvalidJob
+from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
 from mpi_operator.kube.resources import Manifest
 
-# Short names for what people change most.
+from .outcome import InvalidInput
+
+NAMESPACE = "default"  # of every job that runs on this machine
+# Short names of the fields that people change most.
 SHORT = {
     "name": "metadata.name",
     "workers": "spec.mpiReplicaSpecs.Worker.replicas",
@@ -21,36 +27,57 @@ SHORT = {
 }
 
 
-class UnusableFile(Exception):
-    """A file that is no job, with a sentence that says why and where."""
+class LoadedJob(NamedTuple):
+    """A valid job, and the directory that its programs start in."""
+
+    manifest: Manifest
+    job: MPIJob
+    warnings: Sequence[FieldError]
+    directory: Path
+
+
+def load(path: Path, settings: Iterable[str], variables: Iterable[str]) -> LoadedJob:
+    """The job in a file, or on standard input if that is `-`."""
+    is_stdin = str(path) == "-"
+    source = "standard input" if is_stdin else str(path)
+    manifest = parse(sys.stdin.read(), source) if is_stdin else read(path)
+    manifest = with_environment(with_settings(manifest, settings), variables)
+    manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": NAMESPACE}
+    try:
+        job = decode_job(manifest)
+    except InvalidJob as invalid:
+        lines = "\n".join(f"  {error}" for error in invalid.errors)
+        raise InvalidInput(f"invalid {KIND} in {source}:\n{lines}") from invalid
+    directory = Path.cwd() if is_stdin else path.absolute().parent
+    return LoadedJob(manifest, job, warnings(manifest), directory)
 
 
 def read(path: Path) -> Manifest:
-    """The one job in a file; `-` is not a file name here, the caller opens stdin."""
+    """The one job in a file."""
     try:
         text = path.read_text()
     except OSError as error:
-        raise UnusableFile(f"{path}: {error.strerror}") from error
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UnusableFile(f"{path}: is not a text file") from error
+        raise InvalidInput(f"cannot read {path}: not a text file") from error
     return parse(text, str(path))
 
 
-def parse(text: str, name: str) -> Manifest:
-    """The one job in a text. Objects of other kinds beside it are not for us."""
+def parse(text: str, source: str) -> Manifest:
+    """The one job in a text. Objects of other kinds are ignored."""
     try:
         documents = _documents(text)
     except yaml.YAMLError as error:
-        raise UnusableFile(f"{name}: {_where(error)}") from error
+        raise InvalidInput(_syntax_error(error, source)) from error
     jobs = [each for each in documents if isinstance(each, dict) and each.get("kind") == KIND]
     match jobs:
         case []:
-            raise UnusableFile(f"{name}: there is no {KIND} in it")
+            raise InvalidInput(f"no {KIND} in {source}: one document needs `kind: {KIND}`")
         case [job]:
-            return _known(job, name)
+            return _of_this_version(job, source)
         case _:
             names = ", ".join(str((job.get("metadata") or {}).get("name")) for job in jobs)
-            raise UnusableFile(f"{name}: there is more than one {KIND} in it: {names}")
+            raise InvalidInput(f"more than one {KIND} in {source}: {names}")
 
 
 def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:
@@ -59,7 +86,7 @@ def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:
     for setting in settings:
         path, separator, value = setting.partition("=")
         if not separator:
-            raise UnusableFile(f"--set {setting}: expected NAME=VALUE, such as workers=4")
+            raise _invalid(setting, "expected NAME=VALUE, such as workers=4")
         _set(changed, SHORT.get(path, path), yaml.safe_load(value), setting)
     return changed
 
@@ -78,34 +105,34 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
 
 
 def _documents(text: str) -> list[Any]:
-    """What is in a text, by the fast parser if there is one; the other one complains better."""
+    """Parse with the C parser if there is one; the Python parser has better error messages."""
     try:
         return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError:
         return list(yaml.safe_load_all(text))
 
 
-def _known(job: Manifest, name: str) -> Manifest:
-    if job.get("apiVersion") != API_VERSION:
-        raise UnusableFile(
-            f"{name}: apiVersion: expected {API_VERSION}, got {job.get('apiVersion')!r}"
+def _of_this_version(job: Manifest, source: str) -> Manifest:
+    version = job.get("apiVersion")
+    if version != API_VERSION:
+        raise InvalidInput(
+            f"unknown apiVersion in {source}: expected {API_VERSION}, got {version!r}"
         )
     return job
 
 
-def _where(error: yaml.YAMLError) -> str:
+def _syntax_error(error: yaml.YAMLError, source: str) -> str:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or "is not YAML"
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
+    place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+    return f"cannot parse {place}: {getattr(error, 'problem', None) or 'not YAML'}"
 
 
 def _set(job: Manifest, path: str, value: Any, setting: str) -> None:
     *parents, last = path.split(".")
     if parents[:1] not in (["metadata"], ["spec"]):
         known = ", ".join(SHORT)
-        raise UnusableFile(
-            f"--set {setting}: there is no such field; name one of {known}, or a path that begins "
-            "with spec or metadata"
+        raise _invalid(
+            setting, f"unknown field; use {known}, or a path that starts with spec or metadata"
         )
     inner: Any = job
     for name in parents:
@@ -122,20 +149,24 @@ def _step(inner: Any, name: str, setting: str) -> Any:
     if inner.get(name) is None:
         inner[name] = {}
     if not isinstance(inner[name], dict | list):
-        raise UnusableFile(f"--set {setting}: {name} is a value, there is nothing below it")
+        raise _invalid(setting, f"{name} is a value and has no fields")
     return inner[name]
 
 
 def _index(items: list[Any], text: str, setting: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    raise UnusableFile(f"--set {setting}: {text} is none of the {len(items)} items of the list")
+    raise _invalid(setting, f"{text} is not an index of a list of length {len(items)}")
+
+
+def _invalid(setting: str, why: str) -> InvalidInput:
+    return InvalidInput(f"invalid --set {setting}: {why}")
 
 
 def _variable(text: str) -> dict[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise UnusableFile(f"--env {text}: expected NAME=VALUE")
+        raise InvalidInput(f"invalid --env {text}: expected NAME=VALUE")
     return {"name": name, "value": value}
 
 

@@ -1,4 +1,4 @@
-"""What happens to a job, as it happens: from the watches of a cluster to a stream of happenings."""
+"""Everything that happens to a job, as one stream of updates from the watches of a cluster."""
 
 import asyncio
 from collections import deque
@@ -16,28 +16,28 @@ from mpi_operator.kube.resources import PODS, Manifest
 
 
 class JobChanged(NamedTuple):
-    """The job says something new about itself."""
+    """The job was added or modified."""
 
     job: MPIJob
 
 
 class JobDeleted(NamedTuple):
-    """Somebody took the job away, or nobody is there any more to ask about it."""
+    """The job was deleted, or its run ended."""
 
     name: str
 
 
 class PodChanged(NamedTuple):
-    """A pod came, changed or went."""
+    """A pod was added, modified or deleted."""
 
     name: str
     role: str
-    phase: str  # "Gone" when it went
-    detail: str = ""  # why it is not further, where that is known
+    phase: str  # "Gone" after its deletion
+    detail: str = ""  # why it is still pending, if that is known
 
 
 class Line(NamedTuple):
-    """A pod printed something, which need not be text."""
+    """A line of a pod's log, which need not be text."""
 
     pod: str
     role: str
@@ -48,101 +48,96 @@ class Line(NamedTuple):
         return self.printed.decode(errors="replace")
 
 
-# Pods come and go for as long as a job is scaled; so many that are gone are remembered.
-_MOST_GONE = 100
-# Who follows a log looks at it more often than that.
-_LOOK_SECONDS = 0.1
+Update: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
 
-Happening: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
-
-
-def anybody(pod: Manifest) -> bool:
-    """Whoever it is: what it prints is of interest."""
-    return True
+# Deleted pods that are still known. Scaling a job up and down deletes many.
+_MAX_GONE = 100
+# Longer than the interval at which a log that is followed is read.
+_LOG_INTERVAL_SECONDS = 0.1
 
 
 @asynccontextmanager
-async def story(
+async def watch_job(
     client: Client,
     name: str,
     namespace: str,
     *,
-    reads: Callable[[Manifest], bool] = anybody,
-) -> AsyncIterator["Story"]:
-    """Follow a job for as long as the block lasts, and what those of its pods print it `reads`."""
-    told = Story(client, name, namespace, reads)
+    reads_log_of: Callable[[Manifest], bool] = lambda pod: True,
+) -> AsyncIterator["JobStream"]:
+    """Watch a job, its pods and the logs of the selected pods until the block ends."""
+    stream = JobStream(client, name, namespace, reads_log_of)
     async with asyncio.TaskGroup() as group:
-        told.begin(group)
+        stream.start(group)
         try:
-            yield told
+            yield stream
         finally:
-            told.end()
+            stream.stop()
 
 
-class Story:
-    """Happenings, in the order in which they are heard of; a pod's lines in their own order."""
+class JobStream:
+    """Updates in the order in which they arrive; the lines of one pod in their own order."""
 
     def __init__(
-        self, client: Client, name: str, namespace: str, reads: Callable[[Manifest], bool]
+        self, client: Client, name: str, namespace: str, reads_log_of: Callable[[Manifest], bool]
     ) -> None:
         self._client = client
         self._name = name
         self._namespace = namespace
-        self._reads = reads
-        self._queue: asyncio.Queue[Happening] = asyncio.Queue()
+        self._reads_log_of = reads_log_of
+        self._queue: asyncio.Queue[Update] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._known: dict[str, Manifest] = {}
+        self._objects: dict[str, Manifest] = {}
         self._gone: deque[str] = deque()
-        self._starts: dict[str, int] = {}  # how often the container of a pod was started
-        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._starts: dict[str, int] = {}  # how often the container of each pod was started
+        self._log_readers: dict[str, asyncio.Task[None]] = {}
         self._keeps_workers = False
 
-    def begin(self, group: asyncio.TaskGroup) -> None:
+    def start(self, group: asyncio.TaskGroup) -> None:
         self._group = group
-        self._start(self._follow_job())
-        self._start(self._follow_pods())
+        self._create_task(self._watch_job())
+        self._create_task(self._watch_pods())
 
-    def end(self) -> None:
+    def stop(self) -> None:
         for task in tuple(self._tasks):
             task.cancel()
 
-    async def next(self) -> Happening:
+    async def next(self) -> Update:
         return await self._queue.get()
 
     @property
     def has_more(self) -> bool:
-        """Whether something is already known that was not told yet."""
+        """Whether the next update is already there."""
         return not self._queue.empty()
 
     @property
     def objects(self) -> list[Manifest]:
-        """The job and its pods as they were last, also those that are gone."""
-        return list(self._known.values())
+        """The last state of the job and its pods, including deleted ones."""
+        return list(self._objects.values())
 
-    async def rest(self, seconds: float) -> AsyncIterator[Happening]:
-        """What is still to be said when the job has ended: the last lines of its pods."""
-        ending = [task for uid, task in self._reading.items() if not self._stays(uid)]
+    async def rest(self, seconds: float) -> AsyncIterator[Update]:
+        """The updates that are left when the job has ended: the last lines of its pods."""
+        ending = [task for uid, task in self._log_readers.items() if not self._keeps_running(uid)]
         if ending:
             await asyncio.wait(ending, timeout=seconds)
-        if len(ending) < len(self._reading):
-            await asyncio.sleep(_LOOK_SECONDS)  # for what the others have printed by now
+        if len(ending) < len(self._log_readers):
+            await asyncio.sleep(_LOG_INTERVAL_SECONDS)  # for what the others have printed by now
         while not self._queue.empty():
             yield self._queue.get_nowait()
 
-    def _stays(self, uid: str) -> bool:
-        """Whether a pod goes on when the job has ended: then its log never does."""
-        pod = self._known.get(uid) or {}
-        if self._keeps_workers and _role(pod) == labels.Role.WORKER:
+    def _keeps_running(self, uid: str) -> bool:
+        """Whether a pod outlives the job, so that its log never ends."""
+        pod = self._objects.get(uid) or {}
+        if self._keeps_workers and role_of(pod) == labels.Role.WORKER:
             return (pod.get("status") or {}).get("phase") == "Running"
         return False
 
-    def _start(self, part: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._group.create_task(part)
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _follow_job(self) -> None:
+    async def _watch_job(self) -> None:
         field = f"metadata.name={self._name}"
         events = self._client.watch(
             MPI_JOBS, self._namespace, WatchOptions(fields=field, initial_events=True)
@@ -151,62 +146,62 @@ class Story:
             async with aclosing(events):
                 async for event in events:
                     if event.type in (EventType.ADDED, EventType.MODIFIED):
-                        self._remember(event.object)
+                        self._store(event.object)
                         job = decode_leniently(event.object)
                         policy = job.spec.run_policy.clean_pod_policy
                         self._keeps_workers = policy is CleanPodPolicy.NONE
                         self._queue.put_nowait(JobChanged(job))
                     elif event.type is EventType.DELETED:
                         self._queue.put_nowait(JobDeleted(self._name))
-        except errors.KubeError:  # the run that it belongs to is over
+        except errors.KubeError:  # the run of the job has ended
             self._queue.put_nowait(JobDeleted(self._name))
 
-    async def _follow_pods(self) -> None:
+    async def _watch_pods(self) -> None:
         selector = labels.as_selector({labels.JOB_NAME: self._name})
         events = self._client.watch(
             PODS, self._namespace, WatchOptions(labels=selector, initial_events=True)
         )
-        with suppress(errors.KubeError):  # the run is over, which is told of the job
+        with suppress(errors.KubeError):  # the run has ended; the watch of the job reports it
             async with aclosing(events):
                 async for event in events:
                     if event.type is not EventType.BOOKMARK:
                         is_gone = event.type is EventType.DELETED
-                        self._remember(event.object, is_gone=is_gone)
-                        self._pod(event.object, is_gone=is_gone)
+                        self._store(event.object, is_gone=is_gone)
+                        self._pod_changed(event.object, is_gone=is_gone)
 
-    def _remember(self, manifest: Manifest, *, is_gone: bool = False) -> None:
+    def _store(self, manifest: Manifest, *, is_gone: bool = False) -> None:
         uid = manifest["metadata"]["uid"]
-        self._known[uid] = manifest
+        self._objects[uid] = manifest
         if is_gone:
             self._gone.append(uid)
-        if len(self._gone) > _MOST_GONE:
-            self._known.pop(self._gone.popleft(), None)
+        if len(self._gone) > _MAX_GONE:
+            self._objects.pop(self._gone.popleft(), None)
 
-    def _pod(self, pod: Manifest, *, is_gone: bool) -> None:
+    def _pod_changed(self, pod: Manifest, *, is_gone: bool) -> None:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        role = _role(pod)
+        role = role_of(pod)
         phase = "Gone" if is_gone else pod.get("status", {}).get("phase", "Pending")
         self._queue.put_nowait(PodChanged(name, role, phase, detail_of(pod)))
         starts = starts_of(pod)
-        if starts > self._starts.get(uid, 0) and self._reads(pod):
+        if starts > self._starts.get(uid, 0) and self._reads_log_of(pod):
             self._starts[uid] = starts
-            before = self._reading.get(uid)
-            self._reading[uid] = self._start(self._read(name, role, before))
+            previous = self._log_readers.get(uid)
+            self._log_readers[uid] = self._create_task(self._read_log(name, role, previous))
 
-    async def _read(self, pod: str, role: str, before: "asyncio.Task[None] | None") -> None:
-        """Read one start of a container to its end, after the one before it."""
-        if before is not None:
-            await asyncio.wait([before])
+    async def _read_log(self, pod: str, role: str, previous: "asyncio.Task[None] | None") -> None:
+        """Read the log of one start of a container, after that of the previous start."""
+        if previous is not None:
+            await asyncio.wait([previous])
         lines = self._client.log(pod, self._namespace, LogOptions(follow=True))
         try:
             async with aclosing(lines):
                 async for line in lines:
                     self._queue.put_nowait(Line(pod, role, line))
         except errors.KubeError:
-            return  # the pod is gone, and with it what it would have said
+            return  # the pod was deleted, and its log with it
 
 
-def _role(pod: Manifest) -> str:
+def role_of(pod: Manifest) -> str:
     role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.JOB_ROLE, "")
     return role
 
@@ -216,7 +211,7 @@ def has_ended(job: MPIJob) -> bool:
 
 
 def starts_of(pod: Manifest) -> int:
-    """How often the first container of a pod was started, as far as it is said."""
+    """How often the first container of a pod was started, according to its status."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         state = status.get("state") or {}
         has_started = "running" in state or "terminated" in state
@@ -225,6 +220,7 @@ def starts_of(pod: Manifest) -> int:
 
 
 def detail_of(pod: Manifest) -> str:
+    """Why a pod is pending, if its status says so."""
     status = pod.get("status", {})
     for condition in status.get("conditions") or ():
         if condition.get("reason") == "Unschedulable":

@@ -1,8 +1,8 @@
-"""The jobs of this user on this machine, wherever they were started.
+"""The jobs of this user on this machine, running and finished.
 
-Each `mpijob run` has a directory and answers at a socket in it, for as long as it lives. After that
-its job is remembered for a while. What does not answer is dead, or about to be: whoever looks next
-cleans up after it.
+Each `mpijob run` has a directory, and answers on a socket in it while it lives. Afterwards a record
+of its job is kept for a while. A run that does not answer is dead or about to die; the next command
+that lists jobs cleans up after it.
 """
 
 import asyncio
@@ -24,12 +24,11 @@ from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.finished import FinishedRun, Reader
 from mpi_operator.local.socket.socket_client import RemoteCluster
 
-from . import format
-from .outcome import Refusal
+from .outcome import FAILURE, CommandError
 
-_PATIENCE_SECONDS = 5.0
-_LOST = records.End("Lost", "was lost: its `mpijob run` was killed", 1)
-_MOST_NAMED = 5
+_ANSWER_SECONDS = 5.0
+_LOST = records.End("Lost", "was lost: its `mpijob run` was killed", FAILURE)
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,19 @@ class LocalJob:
 
     @property
     def state(self) -> str:
-        return format.state(self.job)
+        """The type of the condition that describes the job."""
+        last = conditions.describing(self.job.status.conditions)
+        return last.type if last else "New"
 
     @property
     def summary(self) -> str:
+        """The job and its state in one sentence."""
         last = conditions.describing(self.job.status.conditions)
-        return last.message if last else "nobody has looked at it yet"
+        return f"{self.name}: {last.message if last else 'the operator has not seen it yet'}"
 
     @property
     def kept(self) -> Path | None:
-        """Where its files are, if they were kept."""
+        """The directory of its files, if they were kept."""
         return None
 
     @property
@@ -72,21 +74,21 @@ class LocalJob:
 
 @dataclass(frozen=True)
 class RunningJob(LocalJob):
-    """One whose `mpijob run` lives, so that it can be changed."""
+    """A job whose `mpijob run` lives, so that it can be changed."""
 
     cluster: RemoteCluster
 
 
 @dataclass(frozen=True)
 class FinishedJob(LocalJob):
-    """One that is only remembered."""
+    """A job of which only a record is left."""
 
     cluster: FinishedRun
     end: records.End
 
     @property
     def state(self) -> str:
-        """What the job says, unless it did not live to say it."""
+        """The state in its status; the end of its run if that came first."""
         return super().state if self._has_ended else self.end.state
 
     @property
@@ -103,42 +105,44 @@ class FinishedJob(LocalJob):
         return conditions.is_finished(self.job.status.conditions)
 
 
-async def everything() -> list[LocalJob]:
-    """All jobs, the newest first: those that run, then those that have ended."""
-    with suppress(OSError):  # one may look where one may not write
-        await asyncio.to_thread(run_directories.reap)  # what was killed is remembered from now on
+async def all_jobs() -> list[LocalJob]:
+    """Running jobs, then finished ones, the newest first."""
+    with suppress(OSError):  # reading must work where writing is not allowed
+        await asyncio.to_thread(run_directories.reap)  # killed runs become finished ones
     return [*await running(), *finished()]
 
 
 async def running() -> list[RunningJob]:
-    """The jobs that run, the newest first."""
-    asked = await asyncio.gather(
-        *(_jobs(RemoteCluster(run)) for run in run_directories.directories())
+    """The running jobs, the newest first."""
+    answers = await asyncio.gather(
+        *(_jobs_of(RemoteCluster(run)) for run in run_directories.directories())
     )
-    found = [job for jobs in asked for job in jobs]
+    found = [job for jobs in answers for job in jobs]
     return sorted(found, key=_created, reverse=True)
 
 
 def finished() -> list[FinishedJob]:
-    """The jobs that have ended, the last one first."""
-    return [job for run in records.finished(run_directories.root()) for job in _remembered(run)]
+    """The finished jobs, the last one first."""
+    return [job for run in records.finished(run_directories.root()) for job in _recorded_jobs(run)]
 
 
 async def find(name: str, run: str | None) -> LocalJob:
-    """The one job that is meant; Refusal where there is none, or more than one."""
-    return chosen(await everything(), name, run)
+    """The one job of this name; CommandError if there is none, or more than one."""
+    return select(await all_jobs(), name, run)
 
 
 async def find_running(name: str, run: str | None) -> RunningJob:
-    """The one job that is meant, if it can be changed."""
+    """The one job of this name, if it is running."""
     found = await find(name, run)
     if isinstance(found, RunningJob):
         return found
-    raise Refusal(f"{found} has ended ({found.state}); only a job that runs can be changed")
+    raise CommandError(
+        f"cannot change {found}: it has ended ({found.state}), and only running jobs can be changed"
+    )
 
 
-def chosen(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
-    """The one job of all that is meant: one that runs, else the one of that name that ran last."""
+def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
+    """The running job of this name, else the one that ended last."""
     named = [job for job in known if job.name == name and run in (None, job.run)]
     match [job for job in named if isinstance(job, RunningJob)]:
         case [job]:
@@ -147,28 +151,26 @@ def chosen(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
             if named:
                 return named[0]
             wanted = f"{name} in run {run}" if run else name
-            raise Refusal(f"there is no job {wanted}; {_what_there_is(known, name)}")
+            raise CommandError(f"no job {wanted}: {_alternatives(known, name)}")
         case several:
-            ids = ", ".join(job.run for job in several)
-            raise Refusal(
-                f"{len(several)} jobs are called {name}; say which with --run, one of: {ids}"
-            )
+            options = " or ".join(f"--run {job.run}" for job in several)
+            raise CommandError(f"{len(several)} running jobs are called {name}: add {options}")
 
 
-async def _jobs(cluster: RemoteCluster) -> list[RunningJob]:
+async def _jobs_of(cluster: RemoteCluster) -> list[RunningJob]:
     run = cluster.run.name
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(_ANSWER_SECONDS):
             listing = await cluster.list(MPI_JOBS)
     except (errors.NotSent, errors.ConnectionLost):
         return []
     except TimeoutError:
-        click.echo(f"mpijob: run {run} is there but does not answer", err=True)
+        click.echo(f"mpijob: run {run} did not answer within {_ANSWER_SECONDS:g}s", err=True)
         return []
     return [RunningJob(run, cluster, manifest) for manifest in listing.items]
 
 
-def _remembered(run: Path) -> list[FinishedJob]:
+def _recorded_jobs(run: Path) -> list[FinishedJob]:
     record = records.read(run)
     if record is None:
         return []
@@ -181,11 +183,11 @@ def _created(each: LocalJob) -> tuple[str, str]:
     return each.manifest["metadata"]["creationTimestamp"], each.run
 
 
-def _what_there_is(known: list[LocalJob], name: str) -> str:
+def _alternatives(known: list[LocalJob], name: str) -> str:
     if not known:
-        return "you have none on this machine"
+        return "you have no jobs on this machine"
     if similar := get_close_matches(name, [job.name for job in known], n=1):
         return f"did you mean {next(job for job in known if job.name == similar[0])}?"
-    several = ", ".join(map(str, known[:_MOST_NAMED]))
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return f"there is {several}{more}"
+    several = ", ".join(map(str, known[:_MAX_NAMED]))
+    more = f" and {len(known) - _MAX_NAMED} more" if len(known) > _MAX_NAMED else ""
+    return f"your jobs are {several}{more}"

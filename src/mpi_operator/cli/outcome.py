@@ -1,25 +1,90 @@
-"""How a verb ends: well, or with exit code 1 and a sentence."""
+"""How `mpijob` ends: exit codes, errors, and the end of a job that it ran."""
 
 import asyncio
-import sys
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from typing import IO, Any, ParamSpec
 
 import click
 
+from mpi_operator.api import conditions, labels
+from mpi_operator.api.types import ConditionType, MPIJob
 from mpi_operator.kube import errors
+from mpi_operator.kube.resources import Manifest
+from mpi_operator.local.runs.records import End
 
-FAILED = 1
+from .job_stream import role_of
+
+P = ParamSpec("P")
+
+SUCCESS = 0
+FAILURE = 1
+INVALID_INPUT = 2
+TIMEOUT = 124
+INTERRUPT = 130
+
+SUCCEEDED = End("Succeeded", "succeeded", SUCCESS)
+DELETED = End("Deleted", "was deleted", FAILURE)
+INTERRUPTED = End("Interrupted", "was interrupted", INTERRUPT)
 
 
-class Refusal(Exception):
-    """What was asked for cannot be done; the sentence says why."""
+class CommandError(click.ClickException):
+    """A verb cannot do what was asked: why, and a command that helps if there is one."""
+
+    exit_code = FAILURE
+
+    def __init__(self, message: str, command: str = "") -> None:
+        super().__init__(message)
+        self._command = command
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"mpijob: {self.message}", err=True)
+        if self._command:
+            click.echo(self._command, err=True)
 
 
-def finish(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work of a verb."""
-    try:
-        asyncio.run(work)
-    except (Refusal, errors.KubeError) as error:
-        click.echo(f"mpijob: {error}", err=True)
-        sys.exit(FAILED)
+class InvalidInput(CommandError):
+    """A file, an image or an option cannot be used."""
+
+    exit_code = INVALID_INPUT
+
+
+def asynchronous(work: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Make a coroutine function the callback of a verb."""
+
+    @wraps(work)
+    def callback(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            asyncio.run(work(*args, **kwargs))
+        except errors.KubeError as error:
+            raise CommandError(str(error)) from error
+
+    return callback
+
+
+def timed_out(seconds: float | None) -> End:
+    return End("TimedOut", f"timed out after {seconds:g}s", TIMEOUT)
+
+
+def end_of(job: MPIJob, pods: Sequence[Manifest]) -> End:
+    """How a finished job ended; the last state of its pods has the exit code."""
+    if conditions.is_true(job.status.conditions, ConditionType.SUCCEEDED):
+        return SUCCEEDED
+    last = conditions.describing(job.status.conditions)
+    message = f"failed: {last.message if last else 'no reason was reported'}"
+    return End("Failed", message, _exit_code(pods))
+
+
+def _exit_code(pods: Sequence[Manifest]) -> int:
+    """The exit code of the last launcher, or 1 if it is not known."""
+    launchers = (pod for pod in pods if role_of(pod) == labels.Role.LAUNCHER)
+    codes = [code for pod in launchers if (code := _pod_exit_code(pod))]
+    return codes[-1] if codes else FAILURE
+
+
+def _pod_exit_code(pod: Manifest) -> int:
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        for state in (container.get("state") or {}, container.get("lastState") or {}):
+            if code := (state.get("terminated") or {}).get("exitCode"):
+                return int(code)
+    return 0

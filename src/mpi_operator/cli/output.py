@@ -1,4 +1,4 @@
-"""How a job's story is told: to people, or to programs."""
+"""How `mpijob run` shows a job: as text, or as JSON for programs."""
 
 import sys
 import zlib
@@ -13,7 +13,7 @@ from mpi_operator.local.runs.records import End
 
 from . import progress
 from .format import gist
-from .job_stream import Happening, JobChanged, JobDeleted, Line, PodChanged
+from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
 
 _COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
 _LAUNCHER = "launcher"
@@ -22,97 +22,98 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Verdict(NamedTuple):
-    """How it ended."""
+    """How a job ended."""
 
     job: str
     end: End
     seconds: float
-    kept: Path | None = None  # where its files are, if they were to be kept
+    kept: Path | None = None  # the directory of its files, if they are kept
 
 
-class Voice(Protocol):
-    """Somebody who tells what happens."""
+class Output(Protocol):
+    """Shows a job while it runs."""
 
-    def say(self, sentence: str) -> None: ...
+    def notice(self, message: str) -> None: ...
 
-    def tell(self, happening: Happening) -> None: ...
+    def show(self, update: Update) -> None: ...
 
-    def idle(self) -> None:
-        """All that is known has been told."""
+    def refresh(self) -> None:
+        """No update is waiting: redraw."""
         ...
 
     def close(self, verdict: Verdict) -> None: ...
 
 
-class Plain:
-    """For people: lines of the job on `out`, what happens around them on `aside`.
+class TextOutput:
+    """For people: the lines of the job on `out`, everything else on `err`.
 
-    On a terminal the pods and how far they are can be seen until the launcher has its say.
+    A terminal shows the state of each pod until the launcher prints its first line.
     """
 
     def __init__(
-        self, *, is_quiet: bool = False, out: TextIO | None = None, aside: TextIO | None = None
+        self, *, is_quiet: bool = False, out: TextIO | None = None, err: TextIO | None = None
     ) -> None:
         self._is_quiet = is_quiet
         self._out = out or sys.stdout
-        self._aside = aside or sys.stderr
-        self._screen = progress.Screen(self._aside) if self._has_screen else None
+        self._err = err or sys.stderr
+        self._screen = progress.Screen(self._err) if self._has_screen else None
         self._pods: dict[str, PodChanged] = {}
-        self._told: set[str] = set()
-        self._is_speaking = False  # the launcher: from then on only its lines count
+        self._printed: set[str] = set()
+        self._launcher_prints = False  # from then on only log lines are shown
 
-    def say(self, sentence: str) -> None:
+    def notice(self, message: str) -> None:
         if not self._is_quiet:
             self._clear()
-            print(self._dim(sentence), file=self._aside, flush=True)
+            print(self._dim(message), file=self._err, flush=True)
 
-    def tell(self, happening: Happening) -> None:
-        match happening:
+    def show(self, update: Update) -> None:
+        match update:
             case Line():
                 self._clear()
-                print(f"{self._prefix(happening)} | {happening.text}", file=self._out, flush=True)
-                self._is_speaking |= happening.role == _LAUNCHER
+                print(f"{self._prefix(update)} | {update.text}", file=self._out, flush=True)
+                self._launcher_prints |= update.role == _LAUNCHER
             case PodChanged():
-                self._pod(happening)
+                self._show_pod(update)
             case JobChanged():
-                self._job(happening.job)
+                self._show_job(update.job)
             case JobDeleted():
                 pass  # the verdict says so
 
-    def idle(self) -> None:
-        if self._screen is not None and not self._is_speaking:
+    def refresh(self) -> None:
+        if self._screen is not None and not self._launcher_prints:
             self._screen.show(progress.lines(self._pods.values()))
 
     def close(self, verdict: Verdict) -> None:
-        end = verdict.end
+        job, end = verdict.job, verdict.end
         code = f"exit code {end.exit_code}, " if end.state == "Failed" else ""
-        self.say(f"{verdict.job} {gist(end.message)} ({code}{verdict.seconds:.1f} s)")
+        self.notice(f"{job} {gist(end.message)} ({code}{verdict.seconds:.1f}s)")
         if verdict.kept:
-            self.say(f"its files are in {verdict.kept} until `mpijob delete {verdict.job}`")
+            self.notice(f"{job} left its files in {verdict.kept}")
+            self.notice(f"mpijob delete {job}  # removes them")
 
-    def _pod(self, pod: PodChanged) -> None:
+    def _show_pod(self, pod: PodChanged) -> None:
         is_new = pod.name not in self._pods
         self._pods[pod.name] = pod
         if is_new and pod.role == _LAUNCHER:
-            self._is_speaking = False  # another try
+            self._launcher_prints = False  # the next attempt
         if pod.detail:
-            self._once(f"{pod.name}: {pod.detail}")
+            self._notice_once(f"{pod.name}: {pod.detail}")
 
-    def _job(self, job: MPIJob) -> None:
-        """What is in the way, or that it runs. How it ends is for the verdict."""
+    def _show_job(self, job: MPIJob) -> None:
+        """That the job is running, or why not. The verdict says how it ends."""
         if conditions.is_finished(job.status.conditions):
             self._pods.clear()
             return
         running = conditions.condition(job.status.conditions, ConditionType.RUNNING)
         if running is not None:
-            self._once(
+            self._notice_once(
                 running.message if running.is_true else f"{running.reason}: {running.message}"
             )
 
-    def _once(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self.say(sentence)
+    def _notice_once(self, message: str) -> None:
+        if message not in self._printed:
+            self._printed.add(message)
+            self.notice(message)
 
     def _clear(self) -> None:
         if self._screen is not None:
@@ -126,41 +127,41 @@ class Plain:
         return f"\x1b[{colour}m{text}\x1b[0m"
 
     def _dim(self, text: str) -> str:
-        return f"\x1b[2m{text}\x1b[0m" if self._aside.isatty() else text
+        return f"\x1b[2m{text}\x1b[0m" if self._err.isatty() else text
 
     @property
     def _has_screen(self) -> bool:
-        return not self._is_quiet and self._aside.isatty()
+        return not self._is_quiet and self._err.isatty()
 
 
-class Json:
-    """For programs: one object a line."""
+class JsonOutput:
+    """For programs: one object per line."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
 
-    def say(self, sentence: str) -> None:
-        self._print(type="notice", message=sentence)
+    def notice(self, message: str) -> None:
+        self._print(type="notice", message=message)
 
-    def tell(self, happening: Happening) -> None:
-        match happening:
+    def show(self, update: Update) -> None:
+        match update:
             case Line():
-                self._print(type="log", pod=happening.pod, role=happening.role, line=happening.text)
+                self._print(type="log", pod=update.pod, role=update.role, line=update.text)
             case PodChanged():
                 self._print(
                     type="pod",
-                    pod=happening.name,
-                    role=happening.role,
-                    phase=happening.phase,
-                    detail=happening.detail,
+                    pod=update.name,
+                    role=update.role,
+                    phase=update.phase,
+                    detail=update.detail,
                 )
             case JobChanged():
-                self._print(type="status", status=status_manifest(happening.job.status))
+                self._print(type="status", status=status_manifest(update.job.status))
             case JobDeleted():
-                self._print(type="deleted", job=happening.name)
+                self._print(type="deleted", job=update.name)
 
-    def idle(self) -> None:
-        """There is nothing to draw."""
+    def refresh(self) -> None:
+        """There is no screen."""
 
     def close(self, verdict: Verdict) -> None:
         self._print(
@@ -173,5 +174,5 @@ class Json:
             **({"kept": str(verdict.kept)} if verdict.kept else {}),
         )
 
-    def _print(self, **facts: object) -> None:
-        print(_encode(facts).decode(), file=self._out, flush=True)
+    def _print(self, **fields: object) -> None:
+        print(_encode(fields).decode(), file=self._out, flush=True)

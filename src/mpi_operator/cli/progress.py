@@ -1,4 +1,4 @@
-"""Who is how far, while a job starts: a few lines that change in place on a terminal."""
+"""The state of each pod while a job starts: a few lines that change in place on a terminal."""
 
 import shutil
 from collections.abc import Iterable, Sequence
@@ -6,13 +6,13 @@ from typing import TextIO
 
 from .job_stream import PodChanged
 
-_MOST_WORKERS = 8
-_WORDS = {"Pending": "is starting", "Running": "runs", "Succeeded": "is done", "Failed": "failed"}
+_MAX_WORKERS = 8
+_STATES = {"Pending": "starting", "Running": "running", "Succeeded": "done", "Failed": "failed"}
 _HIDDEN = "Gone"
 
 
 class Screen:
-    """Lines on a terminal that are replaced by the next ones."""
+    """Lines on a terminal, replaced by the next ones."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -20,7 +20,7 @@ class Screen:
 
     def show(self, lines: Sequence[str]) -> None:
         if lines != self._shown:
-            width = shutil.get_terminal_size().columns - 1  # one that wraps would take two
+            width = shutil.get_terminal_size().columns - 1  # a wrapped line would take two
             text = "".join(f"\x1b[2m{line[:width]}\x1b[0m\n" for line in lines)
             self._print(self._erasure() + text)
             self._shown = lines
@@ -39,37 +39,37 @@ class Screen:
 
 
 def lines(pods: Iterable[PodChanged]) -> list[str]:
-    """A line for each pod, or a last one for all that are too many."""
-    known = sorted((pod for pod in pods if pod.phase != _HIDDEN), key=_place)
+    """One line per pod, and one for all workers beyond the first eight."""
+    known = sorted((pod for pod in pods if pod.phase != _HIDDEN), key=_order)
     launchers = [pod for pod in known if pod.role != "worker"]
     workers = [pod for pod in known if pod.role == "worker"]
-    shown = [*launchers, *workers[:_MOST_WORKERS]]
+    shown = [*launchers, *workers[:_MAX_WORKERS]]
     width = max((len(short(pod.name, pod.role)) for pod in shown), default=0)
-    rows = [f"  {short(pod.name, pod.role):{width}}  {_word(pod)}" for pod in shown]
-    more = workers[_MOST_WORKERS:]
-    return [*rows, *([_rest(more)] if more else [])]
+    rows = [f"  {short(pod.name, pod.role):{width}}  {_state(pod)}" for pod in shown]
+    more = workers[_MAX_WORKERS:]
+    return [*rows, *([_summary(more)] if more else [])]
 
 
 def short(pod: str, role: str) -> str:
-    """A pod in few letters: its role, and its number where it has one."""
-    number = _number(pod)
-    return f"{role}-{number}" if role == "worker" and number is not None else role or pod
+    """The short name of a pod: its role, and its index if it is a worker."""
+    index = _index(pod)
+    return f"{role}-{index}" if role == "worker" and index is not None else role or pod
 
 
-def _word(pod: PodChanged) -> str:
-    word = _WORDS.get(pod.phase, pod.phase)
-    return f"{word}: {pod.detail.splitlines()[0]}" if pod.detail else word
+def _state(pod: PodChanged) -> str:
+    state = _STATES.get(pod.phase, pod.phase)
+    return f"{state}: {pod.detail.splitlines()[0]}" if pod.detail else state
 
 
-def _rest(workers: Sequence[PodChanged]) -> str:
+def _summary(workers: Sequence[PodChanged]) -> str:
     running = sum(pod.phase == "Running" for pod in workers)
-    return f"  and {len(workers)} more workers, of which {running} run"
+    return f"  {len(workers)} more workers, {running} running"
 
 
-def _place(pod: PodChanged) -> tuple[str, int, str]:
-    return pod.role, _number(pod.name) or 0, pod.name
+def _order(pod: PodChanged) -> tuple[str, int, str]:
+    return pod.role, _index(pod.name) or 0, pod.name
 
 
-def _number(pod: str) -> int | None:
+def _index(pod: str) -> int | None:
     text = pod.rpartition("-")[2]
     return int(text) if text.isdecimal() else None

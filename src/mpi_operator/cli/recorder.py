@@ -1,4 +1,4 @@
-"""Notes what is known of a job while it runs, so that it can be asked about when it has ended."""
+"""Records a running job on disk, so that other verbs can show it after its end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,57 +9,57 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import EVENTS
 from mpi_operator.local.runs import records
 
-from .job_stream import Story
+from .job_stream import JobStream
 
-# Between two notes, for many workers change often. What a killed run did last may be missing.
+# Between two writes, because many workers change often. A killed run may lack its last changes.
 _PAUSE_SECONDS = 0.25
 
 
 @asynccontextmanager
-async def remembering(
-    cluster: Client, namespace: str, told: Story, run: Path
-) -> AsyncIterator["Memory"]:
-    """Note what changes for as long as the block lasts."""
-    memory = Memory(cluster, namespace, told, run)
-    noting = asyncio.create_task(memory.keep_up())
+async def recording(
+    cluster: Client, namespace: str, stream: JobStream, run: Path
+) -> AsyncIterator["Recorder"]:
+    """Record changes until the block ends."""
+    recorder = Recorder(cluster, namespace, stream, run)
+    writing = asyncio.create_task(recorder.write_changes())
     try:
-        yield memory
+        yield recorder
     finally:
-        noting.cancel()
+        writing.cancel()
 
 
-class Memory:
-    """What is on record of a run."""
+class Recorder:
+    """Writes the record of a run."""
 
-    def __init__(self, cluster: Client, namespace: str, told: Story, run: Path) -> None:
+    def __init__(self, cluster: Client, namespace: str, stream: JobStream, run: Path) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._told = told
+        self._stream = stream
         self._run = run
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    def hear(self) -> None:
-        """Something has changed."""
-        self._news.set()
+    def mark_changed(self) -> None:
+        """Have the record written soon."""
+        self._changed.set()
 
-    async def keep_up(self) -> None:
+    async def write_changes(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._changed.wait()
+            self._changed.clear()
             await self._write(None)
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self, end: records.End) -> None:
-        """Note how it ended."""
-        self._news.clear()
+        """Write how the job ended."""
+        self._changed.clear()
         await self._write(end)
 
     def erase(self) -> None:
-        """Have nothing be remembered."""
-        self._news.clear()
+        """Remove the record."""
+        self._changed.clear()
         records.discard(self._run)
 
     async def _write(self, end: records.End | None) -> None:
         events = await self._cluster.list(EVENTS, self._namespace)
         with suppress(OSError):  # a full disk must not end a job
-            records.write(self._run, records.Record([*self._told.objects, *events.items], end))
+            records.write(self._run, records.Record([*self._stream.objects, *events.items], end))

@@ -1,33 +1,34 @@
-"""`mpijob scale`: more workers, or fewer."""
+"""`mpijob scale`: change the number of workers."""
 
 import click
 
 from mpi_operator.build.ownership import MPI_JOBS
 
 from . import arguments, local_jobs
-from .outcome import Refusal, finish
+from .outcome import CommandError, asynchronous
 
 
 @click.command("scale")
 @arguments.NAME
 @click.option(
-    "--workers", type=click.IntRange(min=0), required=True, help="How many there shall be."
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    required=True,
+    help="Set the number of workers.",
 )
 @arguments.RUN
-def command(name: str, workers: int, run: str | None) -> None:
-    """Change how many workers a job has.
+@asynchronous
+async def scale_command(name: str, workers: int, run: str | None) -> None:
+    """Change the number of workers of a job.
 
     \b
     Example:
       mpijob scale pi --workers 4
     """
-    finish(_scale(name, workers, run))
-
-
-async def _scale(name: str, workers: int, run: str | None) -> None:
     found = await local_jobs.find_running(name, run)
     if found.job.spec.worker is None:
-        raise Refusal(f"{name} has no workers to have more or fewer of: its spec names none")
+        raise CommandError(f"cannot scale {name}: its spec has no workers")
     size = {"spec": {"replicas": workers}}
     await found.cluster.patch(MPI_JOBS, found.name, size, found.namespace, subresource="scale")
-    click.echo(f"{name} shall have {workers} workers; it had {found.job.spec.worker_count}")
+    click.echo(f"{name} scaled from {found.job.spec.worker_count} to {workers} workers")

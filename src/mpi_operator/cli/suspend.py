@@ -1,27 +1,48 @@
-"""`mpijob suspend`: have a job wait."""
+"""`mpijob suspend` and `mpijob resume`: stop a job, and start it again."""
 
 import click
 
-from . import arguments
-from .outcome import finish
-from .suspension import set_suspended
+from mpi_operator.build.ownership import MPI_JOBS
+
+from . import arguments, local_jobs
+from .outcome import asynchronous
 
 
 @click.command("suspend")
 @arguments.NAME
 @arguments.RUN
-def command(name: str, run: str | None) -> None:
-    """Suspend a job.
-
-    Its pods end; `mpijob resume` starts it anew.
+@asynchronous
+async def suspend_command(name: str, run: str | None) -> None:
+    """Suspend a job: delete its pods until `mpijob resume`.
 
     \b
     Example:
       mpijob suspend pi
     """
-    finish(_suspend(name, run))
+    changed = await _set_suspend(name, run, suspend=True)
+    click.echo(f"{name} suspended" if changed else f"{name} is already suspended")
 
 
-async def _suspend(name: str, run: str | None) -> None:
-    is_new = await set_suspended(name, run, suspended=True)
-    click.echo(f"{name} is suspended" if is_new else f"{name} was suspended already")
+@click.command("resume")
+@arguments.NAME
+@arguments.RUN
+@asynchronous
+async def resume_command(name: str, run: str | None) -> None:
+    """Resume a suspended job. It starts from the beginning.
+
+    \b
+    Example:
+      mpijob resume pi
+    """
+    changed = await _set_suspend(name, run, suspend=False)
+    click.echo(f"{name} resumed" if changed else f"{name} is not suspended")
+
+
+async def _set_suspend(name: str, run: str | None, *, suspend: bool) -> bool:
+    """Set `spec.runPolicy.suspend`; False if it has that value already."""
+    found = await local_jobs.find_running(name, run)
+    if found.job.spec.run_policy.suspend is suspend:
+        return False
+    change = {"spec": {"runPolicy": {"suspend": suspend}}}
+    await found.cluster.patch(MPI_JOBS, found.name, change, found.namespace)
+    return True

@@ -1,4 +1,4 @@
-"""Facts in few words."""
+"""Short text for people."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,18 +10,18 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(-3, "0 s"), (0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (200_000, "2 d")],
+    ("seconds", "text"),
+    [(-3, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")],
 )
-def test_an_age_has_one_unit(seconds, words):
-    assert age(NOW - timedelta(seconds=seconds), NOW) == words
+def test_an_age_has_one_unit(seconds, text):
+    assert age(NOW - timedelta(seconds=seconds), NOW) == text
 
 
-def test_what_never_was_has_no_age():
+def test_an_unknown_time_has_no_age():
     assert age(None, NOW) == "-"
 
 
-def test_columns_are_as_wide_as_they_have_to_be():
+def test_columns_are_aligned():
     assert table([("A", "B"), ("long", "")], "> ") == "> A     B\n> long"
 
 
@@ -35,17 +35,17 @@ thus causing the job to be terminated.
     ("message", "line"),
     [
         pytest.param("it broke", "it broke", id="one line"),
-        pytest.param("----\n\n  it broke\nbadly\n", "it broke", id="what frames it"),
+        pytest.param("----\n\n  it broke\nbadly\n", "it broke", id="a frame"),
         pytest.param(
             BANNER,
             "Job has reached the specified backoff limit: prterun detected that one or more "
             "processes exited with non-zero status",
-            id="an announcement and what follows",
+            id="a colon joins the next line",
         ),
-        pytest.param("said:", "said", id="an announcement of nothing"),
-        pytest.param("x" * 200, "x" * 159 + "…", id="a long one"),
-        pytest.param("----", "----", id="nothing that can be read"),
-        pytest.param("", "", id="nothing"),
+        pytest.param("error:", "error", id="a colon at the end"),
+        pytest.param("x" * 200, "x" * 159 + "…", id="long"),
+        pytest.param("----", "----", id="only a frame"),
+        pytest.param("", "", id="empty"),
     ],
 )
 def test_the_gist_of_a_message_is_one_line(message, line):

@@ -1,4 +1,4 @@
-"""What `mpijob --help` says."""
+"""The help of `mpijob` and its verbs."""
 
 import re
 
@@ -7,26 +7,26 @@ from click.testing import CliRunner
 
 from mpi_operator.cli.main import mpijob
 
-ABOUT_A_JOB = ["get", "describe", "logs", "scale", "suspend", "resume", "delete"]
+VERBS = ["run", "list", "get", "describe", "logs", "scale", "suspend", "resume", "delete"]
 
 
 def help_of(*words: str) -> str:
-    told = CliRunner().invoke(mpijob, [*words, "--help"])
-    assert told.exit_code == 0
-    return told.output
+    result = CliRunner().invoke(mpijob, [*words, "--help"])
+    assert result.exit_code == 0
+    return result.output
 
 
-def test_every_verb_is_named():
+def test_every_verb_is_listed():
     names = re.findall(r"^  (\w+)  ", help_of().partition("Commands:")[2], re.M)
-    assert names == ["run", "list", *ABOUT_A_JOB, "image"]
+    assert names == [*VERBS, "image"]
 
 
-@pytest.mark.parametrize("words", ["run", "list", *ABOUT_A_JOB, "image check"])
-def test_each_has_an_example(words):
+@pytest.mark.parametrize("words", [*VERBS, "image check"])
+def test_every_verb_has_an_example(words):
     assert f"  mpijob {words}" in help_of(*words.split())
 
 
-def test_what_is_no_verb_is_told_with_the_one_that_may_be_meant():
-    told = CliRunner().invoke(mpijob, ["lst"])
-    assert told.exit_code == 2
-    assert "No such command 'lst'. Did you mean 'list'?" in told.output
+def test_an_unknown_verb_gets_a_suggestion():
+    result = CliRunner().invoke(mpijob, ["lst"])
+    assert result.exit_code == 2
+    assert "No such command 'lst'. Did you mean 'list'?" in result.output

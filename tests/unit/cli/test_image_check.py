@@ -52,13 +52,13 @@ SSHD_CONFIG = "Port 2222\nStrictModes no\nHostKey /root/.ssh/id_rsa\n"
             "unknown hosts",
             "missing",
             usable({"etc/ssh/ssh_config": "Host example\n  StrictHostKeyChecking no\n"}),
-            id="ssh asks, but for one host",
+            id="ssh asks for all hosts but one",
         ),
         pytest.param(
             "known hosts",
             "advice",
             usable({"etc/ssh/ssh_config": "Port 2222\nStrictHostKeyChecking no\n"}),
-            id="ssh remembers hosts",
+            id="ssh records hosts",
         ),
         pytest.param(
             "port",
@@ -83,19 +83,19 @@ SSHD_CONFIG = "Port 2222\nStrictModes no\nHostKey /root/.ssh/id_rsa\n"
             "host key",
             "advice",
             usable({"etc/ssh/ssh_host_ed25519_key": "secret"}),
-            id="a host key for everybody",
+            id="a public host key",
         ),
         pytest.param(
             "host key",
             "advice",
             usable({"etc/ssh/sshd_config": "HostKey /opt/key\n", "opt/key": "secret"}),
-            id="a host key for everybody, elsewhere",
+            id="a public host key, elsewhere",
         ),
         pytest.param(
             "host key",
             "advice",
             usable({"etc/ssh/sshd_config": "HostKey /mounted/key\n"}),
-            id="a host key that somebody has to bring",
+            id="a host key that is mounted",
         ),
         pytest.param(
             "user", "advice", usable({"etc/passwd": "root:x:0:0::/root:/bin/sh\n"}), id="only root"
@@ -108,7 +108,7 @@ SSHD_CONFIG = "Port 2222\nStrictModes no\nHostKey /root/.ssh/id_rsa\n"
         ),
     ],
 )
-def test_what_an_image_lacks_is_told_with_a_remedy(rule, state, tree):
+def test_what_an_image_lacks_is_reported_with_a_remedy(rule, state, tree):
     found = finding(rule, tree)
     assert found.state == state
     assert found.remedy
@@ -126,13 +126,13 @@ def test_an_entry_point_may_make_the_host_key():
     assert found.state is State.ADVICE
 
 
-def test_a_program_that_asks_for_capabilities_is_told():
+def test_a_file_capability_is_reported():
     found = finding("capabilities", usable(), {"usr/sbin/sshd": NET_BIND})
     assert found.state is State.ADVICE
-    assert "cannot be executed" in found.detail
+    assert "file capability" in found.detail
 
 
-def test_options_may_be_in_files_that_are_included():
+def test_included_files_are_read():
     tree = usable(
         {
             "etc/ssh/sshd_config": "Include /etc/ssh/sshd_config.d/*.conf\nStrictModes yes\n",
@@ -144,7 +144,7 @@ def test_options_may_be_in_files_that_are_included():
 
 
 @pytest.mark.parametrize(
-    ("tree", "told"),
+    ("tree", "mpi"),
     [
         pytest.param(usable(), "Open MPI 5.0.7 (mpiImplementation: OpenMPI)", id="Debian"),
         pytest.param(
@@ -161,7 +161,7 @@ def test_options_may_be_in_files_that_are_included():
                 "opt/intel/oneapi/mpi/2021.18.1/bin/impi_info": b"",
             },
             "Intel MPI 2021.18.1 (mpiImplementation: Intel)",
-            id="Intel MPI, which has what MPICH has",
+            id="Intel MPI, which has the programs of MPICH",
         ),
         pytest.param(
             without("usr/bin/mpirun", "usr/bin/mpirun.openmpi")
@@ -175,16 +175,16 @@ def test_options_may_be_in_files_that_are_included():
         ),
     ],
 )
-def test_it_is_told_which_mpi_it_is(tree, told):
-    assert finding("mpirun", tree).detail.endswith(told)
+def test_the_mpi_is_identified(tree, mpi):
+    assert finding("mpirun", tree).detail.endswith(mpi)
 
 
-def test_an_mpirun_that_is_not_on_the_path_is_told():
+def test_an_mpirun_outside_the_path_is_reported():
     tree = without("usr/bin/mpirun") | {"opt/mpi/bin/mpirun": b""}
     assert finding("mpirun", tree).remedy == "ENV PATH=/opt/mpi/bin:$PATH"
 
 
-def test_upper_layers_hide_and_replace_what_is_below():
+def test_upper_layers_hide_and_replace_lower_ones():
     upper = {
         "usr/bin/.wh.ssh": "",
         "etc/ssh/.wh..wh..opq": "",
@@ -197,7 +197,7 @@ def test_upper_layers_hide_and_replace_what_is_below():
     assert image.program("mpirun") == "/usr/bin/mpirun"
 
 
-def test_links_that_go_round_in_circles_lead_nowhere():
+def test_circular_links_lead_nowhere():
     image = image_of({"a": "-> b", "b": "-> a"})
     assert image.find("/a") is None
 
@@ -228,15 +228,15 @@ FORMS = [as_docker, as_oci, as_input, as_directory]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_usable_image_ends_with_0_in_whatever_form_it_comes(form, tmp_path):
+def test_a_usable_image_exits_with_0_in_any_form(form, tmp_path):
     arguments, data = form(tmp_path, usable())
     result = CliRunner().invoke(mpijob, ["image", "check", *arguments], input=data)
     assert result.exit_code == 0, result.output
-    assert "For the Dockerfile" not in result.output
+    assert "Dockerfile" not in result.output
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_unusable_image_ends_with_1_and_says_what_to_add(form, tmp_path):
+def test_an_unusable_image_exits_with_1_and_a_remedy(form, tmp_path):
     arguments, data = form(tmp_path, without("usr/sbin/sshd"))
     result = CliRunner().invoke(mpijob, ["image", "check", *arguments], input=data)
     assert result.exit_code == 1
@@ -255,24 +255,24 @@ def test_programs_get_the_findings_as_data(output, read, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        pytest.param(b"no archive at all", "no image archive", id="no archive"),
+        pytest.param(b"no archive at all", "not an image archive", id="no archive"),
         pytest.param(layer(usable()), "manifest.json", id="the files of an image, not an image"),
     ],
 )
-def test_what_is_no_image_ends_with_2(content, told, tmp_path):
+def test_an_unreadable_image_exits_with_2(content, message, tmp_path):
     result = CliRunner().invoke(mpijob, ["image", "check", _file(tmp_path, content)])
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output
 
 
-def test_the_name_of_an_image_is_answered_with_how_to_hand_it_over():
+def test_the_name_of_an_image_is_answered_with_the_command_that_saves_it():
     result = CliRunner().invoke(mpijob, ["image", "check", "my/image:1"])
     assert result.exit_code == 2
     assert "docker save my/image:1 | mpijob image check -" in result.output
 
 
-def test_settings_without_a_path_have_the_usual_one():
+def test_settings_without_a_path_have_the_default():
     archive = docker_archive(layer(usable()), settings={})
     assert image_files.of_archive(io.BytesIO(archive)).program("mpirun") == "/usr/bin/mpirun"

@@ -1,10 +1,10 @@
-"""A job from a file, and what the command line changes about it."""
+"""A job from a file, and the changes of the command line."""
 
 import pytest
 import yaml
 
 from mpi_operator.cli import job_file
-from mpi_operator.cli.job_file import UnusableFile
+from mpi_operator.cli.outcome import InvalidInput
 from tests.support.mpijobs import mpijob
 
 
@@ -19,31 +19,31 @@ def test_the_one_job_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
-        pytest.param("a: [", "job.yaml: line 1, column 5: ", id="no YAML"),
-        pytest.param("", "job.yaml: there is no MPIJob in it", id="nothing"),
-        pytest.param("- 1", "job.yaml: there is no MPIJob in it", id="something else"),
+        pytest.param("a: [", "cannot parse job.yaml:1:5: ", id="no YAML"),
+        pytest.param("", "no MPIJob in job.yaml: ", id="empty"),
+        pytest.param("- 1", "no MPIJob in job.yaml: ", id="something else"),
         pytest.param(
             text(mpijob("a"), mpijob("b")),
-            "job.yaml: there is more than one MPIJob in it: a, b",
+            "more than one MPIJob in job.yaml: a, b",
             id="too many",
         ),
         pytest.param(
             text({**mpijob("a"), "apiVersion": "kubeflow.org/v9"}),
-            "job.yaml: apiVersion: expected kubeflow.org/v2beta1, got 'kubeflow.org/v9'",
+            "unknown apiVersion in job.yaml: expected kubeflow.org/v2beta1, got 'kubeflow.org/v9'",
             id="another version",
         ),
     ],
 )
-def test_a_file_that_is_no_job(content, complaint):
-    with pytest.raises(UnusableFile) as raised:
+def test_a_file_without_a_valid_job(content, message):
+    with pytest.raises(InvalidInput) as raised:
         job_file.parse(content, "job.yaml")
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(UnusableFile, match=r"no\.yaml: No such file or directory"):
+def test_a_missing_file(tmp_path):
+    with pytest.raises(InvalidInput, match=r"cannot read .*no\.yaml: No such file or directory"):
         job_file.read(tmp_path / "no.yaml")
 
 
@@ -72,22 +72,24 @@ def test_settings(setting, path, value):
 
 
 @pytest.mark.parametrize(
-    ("setting", "complaint"),
+    ("setting", "message"),
     [
         pytest.param("workers", "expected NAME=VALUE", id="no value"),
-        pytest.param("wrkers=4", "there is no such field; name one of name, workers", id="a typo"),
-        pytest.param("spec.slotsPerWorker.x=1", "is a value, there is nothing below it", id="deep"),
+        pytest.param("wrkers=4", "unknown field; use name, workers, ", id="a typo"),
+        pytest.param(
+            "spec.slotsPerWorker.x=1", "slotsPerWorker is a value and has no fields", id="deep"
+        ),
         pytest.param(
             "spec.mpiReplicaSpecs.Worker.template.spec.containers.7.image=x",
-            "7 is none of the 1 items of the list",
+            "7 is not an index of a list of length 1",
             id="no such item",
         ),
     ],
 )
-def test_settings_that_cannot_be(setting, complaint):
-    with pytest.raises(UnusableFile) as raised:
+def test_invalid_settings(setting, message):
+    with pytest.raises(InvalidInput) as raised:
         job_file.with_settings(mpijob("pi", slotsPerWorker=1), [setting])
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_variables_reach_both_roles_and_replace_others_of_their_name():
@@ -99,5 +101,5 @@ def test_variables_reach_both_roles_and_replace_others_of_their_name():
 
 
 def test_a_variable_without_a_value():
-    with pytest.raises(UnusableFile, match="--env A: expected NAME=VALUE"):
+    with pytest.raises(InvalidInput, match="invalid --env A: expected NAME=VALUE"):
         job_file.with_environment(mpijob("pi"), ["A"])

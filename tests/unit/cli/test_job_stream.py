@@ -1,4 +1,4 @@
-"""What is told of a job that has ended, and for whom nobody waits."""
+"""The last lines of a job that has ended, and which logs never end."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,7 +7,7 @@ import pytest
 
 from mpi_operator.api import labels
 from mpi_operator.build.ownership import MPI_JOBS
-from mpi_operator.cli.job_stream import Line, Story, story
+from mpi_operator.cli.job_stream import JobStream, Line, watch_job
 from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
@@ -17,11 +17,11 @@ RUNNING = {
     "phase": "Running",
     "containerStatuses": [{"name": "main", "state": {"running": {}}, "restartCount": 0}],
 }
-LONG = 600.0  # for last lines; nobody who waits that long passes
+LONG = 600.0  # for last lines: a test that waits for them times out
 
 
 class Printer:
-    """Pods that say hello, and then nothing until they are to end."""
+    """Pods that print a line, and a last one when they are told to end."""
 
     def __init__(self) -> None:
         self.end = asyncio.Event()
@@ -54,7 +54,7 @@ def worker() -> Manifest:
 
 
 async def cluster_with(policy: str, printer: Printer) -> LocalCluster:
-    """One in which the worker of a job runs."""
+    """A cluster with a job whose worker runs."""
     cluster = LocalCluster([Kind(MPI_JOBS, has_status=True)], logs=printer.log)
     await cluster.create(MPI_JOBS, job(policy))
     await cluster.create(PODS, worker())
@@ -63,30 +63,30 @@ async def cluster_with(policy: str, printer: Printer) -> LocalCluster:
     return cluster
 
 
-async def lines(told: Story, count: int) -> list[str]:
-    """The next lines that are told, whatever else is."""
+async def lines(stream: JobStream, count: int) -> list[str]:
+    """The next lines, without other updates."""
     found: list[str] = []
     while len(found) < count:
-        happening = await told.next()
-        if isinstance(happening, Line):
-            found.append(happening.text)
+        update = await stream.next()
+        if isinstance(update, Line):
+            found.append(update.text)
     return found
 
 
 @pytest.mark.timeout(20)
-async def test_a_worker_that_stays_is_not_waited_for():
+async def test_a_worker_that_keeps_running_is_not_waited_for():
     cluster = await cluster_with("None", Printer())
-    async with story(cluster, "pi", "default") as told:
-        assert await lines(told, 1) == ["hello"]
-        assert [each async for each in told.rest(LONG) if isinstance(each, Line)] == []
+    async with watch_job(cluster, "pi", "default") as stream:
+        assert await lines(stream, 1) == ["hello"]
+        assert [each async for each in stream.rest(LONG) if isinstance(each, Line)] == []
 
 
 @pytest.mark.timeout(20)
-async def test_the_last_lines_are_heard_of_a_worker_that_ends():
+async def test_the_last_lines_of_a_worker_that_ends_are_read():
     printer = Printer()
     cluster = await cluster_with("Running", printer)
-    async with story(cluster, "pi", "default") as told:
-        assert await lines(told, 1) == ["hello"]
+    async with watch_job(cluster, "pi", "default") as stream:
+        assert await lines(stream, 1) == ["hello"]
         asyncio.get_running_loop().call_later(0.2, printer.end.set)
-        said = [each.text async for each in told.rest(LONG) if isinstance(each, Line)]
-    assert said == ["bye"]
+        last = [each.text async for each in stream.rest(LONG) if isinstance(each, Line)]
+    assert last == ["bye"]

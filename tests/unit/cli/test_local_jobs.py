@@ -1,4 +1,4 @@
-"""Which jobs there are, and which of them is meant."""
+"""Which jobs there are, and which of them a name selects."""
 
 import socket
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.cli import local_jobs
-from mpi_operator.cli.local_jobs import FinishedJob, LocalJob, RunningJob, chosen
-from mpi_operator.cli.outcome import Refusal
+from mpi_operator.cli.local_jobs import FinishedJob, LocalJob, RunningJob, select
+from mpi_operator.cli.outcome import INTERRUPTED, CommandError
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind
@@ -22,14 +22,13 @@ from mpi_operator.local.socket.socket_server import serving
 
 RUNNING = [("pi", "1-a"), ("pi", "2-b"), ("e", "3-c")]
 ENDED = [("e", "9-i"), ("tau", "8-h"), ("tau", "7-g")]
-END = End("Interrupted", "was interrupted", 130)
 
 
 def job(name: str) -> Manifest:
     return {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "metadata": {"name": name}}
 
 
-def finished(name: str, run: str, end: End = END) -> FinishedJob:
+def finished(name: str, run: str, end: End = INTERRUPTED) -> FinishedJob:
     return FinishedJob(run, FinishedRun(Path(run), Record([])), job(name), end)
 
 
@@ -43,58 +42,58 @@ def jobs() -> list[LocalJob]:
 @pytest.mark.parametrize(
     ("name", "run", "found"),
     [
-        pytest.param("e", None, "3-c", id="the one that runs, though another has ended"),
-        pytest.param("e", "9-i", "9-i", id="the one that has ended, by its run"),
+        pytest.param("e", None, "3-c", id="the running one, although another has ended"),
+        pytest.param("e", "9-i", "9-i", id="a finished one, by its run"),
         pytest.param("pi", "2-b", "2-b", id="by name and run"),
         pytest.param("tau", None, "8-h", id="the one that ended last"),
     ],
 )
-def test_one_is_meant(name, run, found):
-    assert chosen(jobs(), name, run).run == found
+def test_a_name_selects_one_job(name, run, found):
+    assert select(jobs(), name, run).run == found
 
 
-THERE_IS = "there is pi (run 1-a), pi (run 2-b), e (run 3-c), e (run 9-i), tau (run 8-h) and 1 more"
+YOURS = (
+    "your jobs are pi (run 1-a), pi (run 2-b), e (run 3-c), e (run 9-i), tau (run 8-h) and 1 more"
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "run", "sentence"),
+    ("name", "run", "message"),
     [
         pytest.param(
             "pi",
             None,
-            "2 jobs are called pi; say which with --run, one of: 1-a, 2-b",
+            "2 running jobs are called pi: add --run 1-a or --run 2-b",
             id="several",
         ),
-        pytest.param("xyz", None, f"there is no job xyz; {THERE_IS}", id="none"),
-        pytest.param(
-            "tao", None, "there is no job tao; did you mean tau (run 8-h)?", id="a typing error"
-        ),
-        pytest.param("xyz", "3-c", f"there is no job xyz in run 3-c; {THERE_IS}", id="another run"),
+        pytest.param("xyz", None, f"no job xyz: {YOURS}", id="none"),
+        pytest.param("tao", None, "no job tao: did you mean tau (run 8-h)?", id="a typing error"),
+        pytest.param("xyz", "3-c", f"no job xyz in run 3-c: {YOURS}", id="another run"),
     ],
 )
-def test_what_is_unclear_is_told(name, run, sentence):
-    with pytest.raises(Refusal) as told:
-        chosen(jobs(), name, run)
-    assert str(told.value) == sentence
+def test_an_unclear_name_is_an_error(name, run, message):
+    with pytest.raises(CommandError) as raised:
+        select(jobs(), name, run)
+    assert str(raised.value) == message
 
 
-def test_a_job_that_did_not_live_to_say_how_it_ended_has_it_said():
+def test_an_unfinished_job_has_the_end_of_its_run():
     ended = finished("pi", "1-a")
     assert (ended.state, ended.summary) == ("Interrupted", "pi was interrupted")
 
 
-def test_what_a_job_says_about_its_end_counts_more():
+def test_the_status_of_a_finished_job_comes_first():
     success = {"type": "Succeeded", "status": "True", "message": "all went well"}
     manifest = {**job("pi"), "status": {"conditions": [success]}}
     ended = replace(finished("pi", "1-a"), manifest=manifest)
-    assert (ended.state, ended.summary) == ("Succeeded", "all went well")
+    assert (ended.state, ended.summary) == ("Succeeded", "pi: all went well")
 
 
-async def test_a_run_that_does_not_answer_is_told_and_the_others_are_listed(
+async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(local_jobs, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 0.05)
     silent, dead, well = (
         run_directories.root() / name for name in ("1-silent", "2-dead", "3-well")
     )
@@ -107,5 +106,5 @@ async def test_a_run_that_does_not_answer_is_told_and_the_others_are_listed(
         async with serving(cluster, well):
             metadata = {"name": "pi", "namespace": "default"}
             await cluster.create(MPI_JOBS, {"metadata": metadata})
-            assert [str(job) for job in await local_jobs.everything()] == ["pi (run 3-well)"]
-    assert capsys.readouterr().err == "mpijob: run 1-silent is there but does not answer\n"
+            assert [str(job) for job in await local_jobs.all_jobs()] == ["pi (run 3-well)"]
+    assert capsys.readouterr().err == "mpijob: run 1-silent did not answer within 0.05s\n"

@@ -1,4 +1,4 @@
-"""How a job's story is told."""
+"""How `mpijob run` shows a job."""
 
 import io
 import json
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.cli.job_stream import Line, PodChanged
-from mpi_operator.cli.output import Json, Plain, Verdict
+from mpi_operator.cli.outcome import SUCCEEDED
+from mpi_operator.cli.output import JsonOutput, TextOutput, Verdict
 from mpi_operator.local.runs.records import End
 
 LAUNCHER = PodChanged("pi-launcher-x7k2f", "launcher", "Running")
@@ -21,75 +22,78 @@ class Terminal(io.StringIO):
         return True
 
 
-def spoken(voice_and_place):
-    voice, aside = voice_and_place
-    for happening in (LAUNCHER, WORKER):
-        voice.tell(happening)
-    voice.idle()
-    return aside.getvalue()
+def text_output(err: io.StringIO, *, is_quiet: bool = False) -> TextOutput:
+    return TextOutput(is_quiet=is_quiet, out=io.StringIO(), err=err)
 
 
-def plain(aside: io.StringIO, *, is_quiet: bool = False) -> tuple[Plain, io.StringIO]:
-    return Plain(is_quiet=is_quiet, out=io.StringIO(), aside=aside), aside
+def show_pods(output: TextOutput) -> None:
+    for pod in (LAUNCHER, WORKER):
+        output.show(pod)
+    output.refresh()
 
 
-def test_on_a_terminal_pods_are_seen_until_the_launcher_speaks():
-    voice, aside = plain(Terminal())
-    assert "worker-0  is starting" in spoken((voice, aside))
-    voice.tell(LINE)
-    assert aside.getvalue().endswith("\x1b[2A\x1b[J")
-    before = aside.getvalue()
-    voice.tell(WORKER._replace(phase="Running"))
-    voice.idle()
-    assert aside.getvalue() == before
+def test_a_terminal_shows_pods_until_the_launcher_prints():
+    err = Terminal()
+    output = text_output(err)
+    show_pods(output)
+    assert "worker-0  starting" in err.getvalue()
+    output.show(LINE)
+    assert err.getvalue().endswith("\x1b[2A\x1b[J")
+    before = err.getvalue()
+    output.show(WORKER._replace(phase="Running"))
+    output.refresh()
+    assert err.getvalue() == before
 
 
-def test_with_another_try_of_the_launcher_they_are_seen_again():
-    voice, aside = plain(Terminal())
-    spoken((voice, aside))
-    voice.tell(LINE)
-    voice.tell(LAUNCHER._replace(name="pi-launcher-b"))
-    voice.idle()
-    assert aside.getvalue().endswith("worker-0  is starting\x1b[0m\n")
+def test_the_next_attempt_of_the_launcher_shows_them_again():
+    err = Terminal()
+    output = text_output(err)
+    show_pods(output)
+    output.show(LINE)
+    output.show(LAUNCHER._replace(name="pi-launcher-b"))
+    output.refresh()
+    assert err.getvalue().endswith("worker-0  starting\x1b[0m\n")
 
 
 @pytest.mark.parametrize(
-    ("aside", "is_quiet"),
+    ("err", "is_quiet"),
     [
         pytest.param(io.StringIO(), False, id="no terminal"),
         pytest.param(Terminal(), True, id="quiet"),
     ],
 )
-def test_elsewhere_nothing_is_drawn(aside, is_quiet):
-    assert spoken(plain(aside, is_quiet=is_quiet)) == ""
+def test_no_terminal_shows_no_pods(err, is_quiet):
+    show_pods(text_output(err, is_quiet=is_quiet))
+    assert err.getvalue() == ""
 
 
-def test_what_the_job_prints_is_apart_from_the_rest():
-    out, aside = io.StringIO(), io.StringIO()
-    voice = Plain(out=out, aside=aside)
-    voice.say("aside")
-    voice.tell(LINE)
-    assert (out.getvalue(), aside.getvalue()) == ("launcher | hi\n", "aside\n")
+def test_only_the_lines_of_the_job_go_to_stdout():
+    out, err = io.StringIO(), io.StringIO()
+    output = TextOutput(out=out, err=err)
+    output.notice("notice")
+    output.show(LINE)
+    assert (out.getvalue(), err.getvalue()) == ("launcher | hi\n", "notice\n")
 
 
 def test_the_verdict_is_one_line():
-    voice, aside = plain(io.StringIO())
-    voice.close(FAILURE)
-    assert aside.getvalue() == "pi failed: it broke: badly (exit code 7, 1.2 s)\n"
+    err = io.StringIO()
+    text_output(err).close(FAILURE)
+    assert err.getvalue() == "pi failed: it broke: badly (exit code 7, 1.2s)\n"
 
 
-def test_what_was_kept_is_told_with_how_to_remove_it():
-    voice, aside = plain(io.StringIO())
-    voice.close(Verdict("pi", End("Succeeded", "succeeded", 0), 2.0, Path("/place")))
-    assert aside.getvalue().splitlines() == [
-        "pi succeeded (2.0 s)",
-        "its files are in /place until `mpijob delete pi`",
+def test_kept_files_are_reported_with_the_command_that_removes_them():
+    err = io.StringIO()
+    text_output(err).close(Verdict("pi", SUCCEEDED, 2.0, Path("/place")))
+    assert err.getvalue().splitlines() == [
+        "pi succeeded (2.0s)",
+        "pi left its files in /place",
+        "mpijob delete pi  # removes them",
     ]
 
 
 def test_programs_get_the_whole_verdict():
     out = io.StringIO()
-    Json(out).close(FAILURE)
+    JsonOutput(out).close(FAILURE)
     assert json.loads(out.getvalue()) == {
         "type": "verdict",
         "job": "pi",

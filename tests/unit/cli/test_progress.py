@@ -1,4 +1,4 @@
-"""Who is how far, in lines that change in place."""
+"""The state of each pod, in lines that change in place."""
 
 import io
 
@@ -11,8 +11,8 @@ from mpi_operator.cli.progress import Screen
 UP_ONE, UP_TWO = "\x1b[1A\x1b[J", "\x1b[2A\x1b[J"
 
 
-def worker(number: int, phase: str = "Running", detail: str = "") -> PodChanged:
-    return PodChanged(f"pi-worker-{number}", "worker", phase, detail)
+def worker(index: int, phase: str = "Running", detail: str = "") -> PodChanged:
+    return PodChanged(f"pi-worker-{index}", "worker", phase, detail)
 
 
 LAUNCHER = PodChanged("pi-launcher-x7k2f", "launcher", "Pending")
@@ -21,24 +21,26 @@ LAUNCHER = PodChanged("pi-launcher-x7k2f", "launcher", "Pending")
 @pytest.mark.parametrize(
     ("pods", "lines"),
     [
-        pytest.param([], [], id="nobody"),
+        pytest.param([], [], id="no pods"),
         pytest.param(
             [worker(1), worker(0, "Pending"), LAUNCHER],
-            ["  launcher  is starting", "  worker-0  is starting", "  worker-1  runs"],
-            id="the launcher first, then workers by number",
+            ["  launcher  starting", "  worker-0  starting", "  worker-1  running"],
+            id="the launcher first, then workers by index",
         ),
-        pytest.param([worker(10), worker(9)], ["  worker-9   runs", "  worker-10  runs"], id="ten"),
+        pytest.param(
+            [worker(10), worker(9)], ["  worker-9   running", "  worker-10  running"], id="ten"
+        ),
         pytest.param([worker(0, "Gone")], [], id="gone"),
         pytest.param(
             [worker(0, "Pending", "no room\nreally")],
-            ["  worker-0  is starting: no room"],
-            id="why it is not further",
+            ["  worker-0  starting: no room"],
+            id="why it is pending",
         ),
         pytest.param(
             [*map(worker, range(9)), worker(9, "Pending")],
             [
-                *(f"  worker-{number}  runs" for number in range(8)),
-                "  and 2 more workers, of which 1 run",
+                *(f"  worker-{index}  running" for index in range(8)),
+                "  2 more workers, 1 running",
             ],
             id="too many",
         ),
@@ -48,7 +50,7 @@ def test_a_line_for_each_pod(pods, lines):
     assert progress.lines(pods) == lines
 
 
-def test_what_is_shown_replaces_what_was_shown():
+def test_new_lines_replace_the_old_ones():
     out = io.StringIO()
     screen = Screen(out)
     screen.show(["a", "b"])

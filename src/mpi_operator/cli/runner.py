@@ -1,0 +1,173 @@
+"""Runs a job on this machine until it ends, is deleted, is interrupted or times out."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mpi_operator.api.types import MPIJob
+from mpi_operator.embedded import MPI_JOBS, machine
+from mpi_operator.local import mpi_installation
+from mpi_operator.local.runs import records, run_directories
+from mpi_operator.local.sandbox.protocol import Kind, SandboxError
+
+from . import outcome
+from .job_file import NAMESPACE, LoadedJob
+from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
+from .outcome import InvalidInput
+from .output import Output, Verdict
+from .recorder import Recorder, recording
+
+_LAST_LINES_SECONDS = 2.0
+_PLAIN = (
+    "Pods run as plain processes, because namespaces are not available: {why}. Volume paths are "
+    "translated, and every pod has the host name of this machine"
+)
+
+
+class Options(NamedTuple):
+    """The options of `mpijob run` that are not about the job itself."""
+
+    timeout: float | None = None
+    oversubscribe: bool = False
+    keep: bool = False
+    sandbox: Kind | None = None  # None: the best available
+
+
+class _Run(NamedTuple):
+    """A job, and everything that it needs to run."""
+
+    loaded: LoadedJob
+    installation: mpi_installation.Installation
+    options: Options
+    output: Output
+    directory: Path
+
+
+def run(loaded: LoadedJob, options: Options, output: Output) -> int:
+    """Run a job until it ends; its exit code."""
+    started = time.monotonic()
+    installation = _installed_mpi(loaded.job)
+    owned = run_directories.create()
+    try:
+        end = _run_to_end(_Run(loaded, installation, options, output, owned.directory))
+        owned.end(is_clear=True)  # the node has ended every process
+    finally:
+        owned.end()
+    finished = records.finished_directory(run_directories.root()) / owned.directory.name
+    kept = finished if options.keep else None
+    output.close(Verdict(loaded.job.metadata.name, end, time.monotonic() - started, kept))
+    return end.exit_code
+
+
+def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:
+    try:
+        return mpi_installation.find(job.spec.mpi_implementation.value)
+    except mpi_installation.NotInstalled as missing:
+        raise InvalidInput(str(missing)) from missing
+
+
+def _run_to_end(run: _Run) -> records.End:
+    if run.options.keep:
+        records.mark_kept(run.directory)
+    try:
+        return asyncio.run(_run(run))
+    except BaseExceptionGroup as group:
+        if unavailable := group.subgroup(SandboxError):
+            helps = "mpijob run --sandbox plain …  # runs without namespaces"
+            raise InvalidInput(_first(unavailable), helps) from group
+        raise
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> str:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else str(first)
+
+
+async def _run(run: _Run) -> records.End:
+    job, output = run.loaded.job, run.output
+    with _interrupts() as interrupted:
+        async with machine(
+            run.directory,
+            working_directory=run.loaded.directory,
+            implementation=run.installation,
+            oversubscribe=run.options.oversubscribe,
+            kind=run.options.sandbox,
+            on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
+        ) as cluster:
+            output.notice(
+                f"{job.metadata.name}: starting {job.spec.worker_count} workers on this machine "
+                f"with {run.installation.mpirun}, without images"
+            )
+            async with (
+                watch_job(cluster, job.metadata.name, NAMESPACE) as stream,
+                recording(cluster, NAMESPACE, stream, run.directory) as recorder,
+            ):
+                await cluster.create(MPI_JOBS, run.loaded.manifest)
+                following = _follow(stream, output, recorder)
+                end = await _unless(following, interrupted, run.options.timeout)
+                if end is outcome.DELETED:
+                    recorder.erase()
+                else:
+                    await recorder.close(end)
+    return end
+
+
+async def _unless(
+    following: Coroutine[Any, Any, records.End],
+    interrupted: asyncio.Event,
+    timeout: float | None,
+) -> records.End:
+    """The end of the job, unless an interrupt or the timeout comes first."""
+    end = asyncio.create_task(following)
+    interruption = asyncio.create_task(interrupted.wait())
+    try:
+        await asyncio.wait(
+            {end, interruption}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+        )
+        if end.done():
+            return end.result()
+        return outcome.INTERRUPTED if interrupted.is_set() else outcome.timed_out(timeout)
+    finally:
+        end.cancel()
+        interruption.cancel()
+
+
+async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> records.End:
+    """Show the job until its end."""
+    ended = await _until_ended(stream, output, recorder)
+    async for update in stream.rest(_LAST_LINES_SECONDS):
+        output.show(update)
+    return outcome.end_of(ended, stream.objects) if ended else outcome.DELETED
+
+
+async def _until_ended(stream: JobStream, output: Output, recorder: Recorder) -> MPIJob | None:
+    """Show updates; the finished job, or None if it was deleted."""
+    while True:
+        update = await stream.next()
+        output.show(update)
+        if isinstance(update, JobDeleted):
+            return None
+        if isinstance(update, JobChanged) and has_ended(update.job):
+            return update.job
+        if not isinstance(update, Line):
+            recorder.mark_changed()
+        if not stream.has_more:
+            output.refresh()
+
+
+@contextmanager
+def _interrupts() -> Iterator[asyncio.Event]:
+    """An event that is set by SIGINT, SIGTERM and SIGHUP."""
+    loop, interrupted = asyncio.get_running_loop(), asyncio.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, interrupted.set)
+    try:
+        yield interrupted
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
