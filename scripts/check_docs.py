@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 120
-_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`[^`]*`")
 
 
