@@ -39,15 +39,15 @@ _EXAMPLES = """\
 examples:
   # compile the pinned programs once (minutes)
   python -m devcluster build
-  # a cluster that outlives this command: two nodes where we are root, else none
+  # a cluster that outlives this command: with two nodes if you are root, else without
   KUBECONFIG=$(python -m devcluster up) && export KUBECONFIG
   # another one, without nodes and with an audit log
   python -m devcluster up --name two --nodes 0 --audit
-  # put an image on its nodes
+  # load an image onto its nodes
   python -m devcluster load image.tar
   python -m devcluster status -o json
   python -m devcluster down --all
-  # remove what dead owners and old versions left behind
+  # remove clusters of dead owners and outdated programs
   python -m devcluster clean
 
 KUBEBUILDER_ASSETS=DIR uses the programs in DIR and builds none.
@@ -76,12 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        say("Interrupted. Whatever this command had started has been stopped.")
+        say("Interrupted. Everything that this command started has been stopped.")
         return 130
 
 
 def build(options: argparse.Namespace) -> int:
-    """Compile what is missing; print where everything is."""
+    """Compile the missing programs; print the paths of all."""
     try:
         programs = binaries.provide(_programs(_possible(options)))
     except binaries.CannotBuild as error:
@@ -95,8 +95,8 @@ def build(options: argparse.Namespace) -> int:
 
 
 def up(options: argparse.Namespace) -> int:
-    """Start a cluster, or what has died of it; print the path of its kubeconfig."""
-    with _sole_worker_on(options.name):
+    """Start a cluster, or its dead components; print the path of its kubeconfig."""
+    with _exclusive(options.name):
         started = cluster.adopt(options.name)
         if started is None:
             started = _start(options)
@@ -110,8 +110,8 @@ def up(options: argparse.Namespace) -> int:
 
 
 def load(options: argparse.Namespace) -> int:
-    """Put images on the nodes of a cluster."""
-    with _sole_worker_on(options.name):
+    """Load images onto the nodes of a cluster."""
+    with _exclusive(options.name):
         target = cluster.adopt(options.name)
         if target is None:
             say(f"{options.name}: not up{_others()}")
@@ -129,26 +129,26 @@ def down(options: argparse.Namespace) -> int:
     for name in names:
         _take_down(name)
     if not names:
-        say("Nothing is up.")
+        say("No cluster is up.")
     return 0
 
 
 def show_status(options: argparse.Namespace) -> int:
-    """Print what is up; exit code 1 if nothing is."""
+    """Print the clusters that are up; exit code 1 if there are none."""
     found = [status.of(directory) for directory in runs.detached()]
     if options.output == "json":
         print(json.dumps(found, indent=2))
     elif found:
         print(status.table(found))
     else:
-        say("Nothing is up. `make cluster-up` or `python -m devcluster up` starts one.")
+        say("No cluster is up. Start one: make cluster-up, or python -m devcluster up")
     return 0 if found else 1
 
 
 def clean(options: argparse.Namespace) -> int:
-    """Remove what dead owners left, and programs that are not pinned any more."""
+    """Remove clusters of dead owners, and outdated programs."""
     for name in runs.reap():
-        say(f"Removed {name}, whose owner is dead.")
+        say(f"Removed cluster {name}: its owner is dead.")
     builds = binaries.cached() if options.binaries else binaries.outdated()
     stores = image_store.unused() if options.images else []
     for path in (*builds, *stores):
@@ -175,86 +175,94 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_build(commands: "Commands") -> None:
-    command = commands.add_parser("build", help="compile the pinned programs")
+    command = commands.add_parser("build", help="Compile the pinned programs")
     command.add_argument(
         "programs",
         nargs="*",
         type=_program,
         metavar="PROGRAM",
-        help=f"{', '.join(binaries.TOOLS)}; or all for a use: {', '.join(binaries.USES)}"
-        " (default: control-plane)",
+        help=f"A program ({', '.join(binaries.TOOLS)}) or a set of them"
+        f" ({', '.join(binaries.USES)}); default: control-plane",
     )
     command.add_argument(
-        "--if-possible", action="store_true", help="succeed where nothing can be built, and say why"
+        "--if-possible",
+        action="store_true",
+        help="Exit with 0 if this machine cannot build, and print why",
     )
     command.set_defaults(command=build)
 
 
 def _add_up(commands: "Commands") -> None:
-    command = commands.add_parser("up", help="start a cluster, unless it is up")
+    command = commands.add_parser("up", help="Start a cluster, unless it is up")
     _add_name(command)
     command.add_argument(
         "--nodes",
         type=int,
         metavar="N",
-        help="how many nodes (default: 2 where nodes are possible, otherwise 0)",
+        help="Number of nodes; default: 2 if this machine can run nodes, else 0",
     )
-    command.add_argument("--audit", action="store_true", help="write an audit log")
+    command.add_argument("--audit", action="store_true", help="Write an audit log")
     command.add_argument(
         "--apiserver-arg",
         action="append",
         default=[],
         metavar="FLAG",
-        help="one more flag for kube-apiserver, such as --apiserver-arg=--v=4; may be repeated",
+        help="Pass a flag to kube-apiserver, such as --apiserver-arg=--v=4; repeatable",
     )
     command.set_defaults(command=up)
 
 
 def _add_load(commands: "Commands") -> None:
-    command = commands.add_parser("load", help="put images on its nodes")
+    command = commands.add_parser("load", help="Load images onto its nodes")
     _add_name(command)
     command.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
     command.set_defaults(command=load)
 
 
 def _add_down(commands: "Commands") -> None:
-    command = commands.add_parser("down", help="stop it and delete its data")
+    command = commands.add_parser("down", help="Stop a cluster and delete its data")
     _add_name(command)
-    command.add_argument("--all", action="store_true", help="all of them")
+    command.add_argument("--all", action="store_true", help="Stop all clusters")
     command.set_defaults(command=down)
 
 
 def _add_status(commands: "Commands") -> None:
-    command = commands.add_parser("status", help="show what is up")
+    command = commands.add_parser("status", help="Show the clusters that are up")
     command.add_argument("-o", "--output", choices=["table", "json"], default="table")
     command.set_defaults(command=show_status)
 
 
 def _add_clean(commands: "Commands") -> None:
-    command = commands.add_parser("clean", help="remove leftovers")
-    command.add_argument("--binaries", action="store_true", help="also all compiled programs")
-    command.add_argument("--images", action="store_true", help="also the images kept for nodes")
+    command = commands.add_parser(
+        "clean", help="Remove clusters of dead owners, and outdated programs"
+    )
+    command.add_argument(
+        "--binaries", action="store_true", help="Also remove all compiled programs"
+    )
+    command.add_argument(
+        "--images", action="store_true", help="Also remove the images kept for nodes"
+    )
     command.set_defaults(command=clean)
 
 
 def _add_name(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--name", default="default", help="which one, if there are several")
+    command.add_argument("--name", default="default", help="Name of the cluster; default: default")
 
 
 def _program(name: str) -> str:
     known = (*binaries.TOOLS, *binaries.USES)
     if name not in known:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
     return name
 
 
 def _possible(options: argparse.Namespace) -> list[str]:
-    reason = cluster.why_not()
+    reason = cluster.unsupported_reason()
     if not (options.if_possible and reason):
         return list(options.programs)
     useless = [use for use in ("nodes", "gang-scheduling") if use in options.programs]
     if useless:
-        say(f"Not built: what is for {' and '.join(useless)}. {reason}")
+        say(f"Not built: the programs for {' and '.join(useless)}. {reason}")
     return [name for name in options.programs if name not in useless] or ["control-plane"]
 
 
@@ -263,8 +271,8 @@ def _programs(asked: Sequence[str]) -> list[str]:
     return [program for name in wanted for program in binaries.USES.get(name, (name,))]
 
 
-def _sole_worker_on(name: str) -> AbstractContextManager[int]:
-    # Two `up` at once are one that starts and one that finds it running.
+def _exclusive(name: str) -> AbstractContextManager[int]:
+    # Of two concurrent `up` one starts the cluster, and the other finds it running.
     lock = runs.root() / f".{runs.checked_name(name)}.lock"
     lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return locks.held(lock, on_wait=lambda: say(f"{name}: waiting for another command"))
@@ -284,23 +292,23 @@ def _start(options: argparse.Namespace) -> ControlPlane:
 def _nodes_for(options: argparse.Namespace) -> int:
     if options.nodes is not None:
         return int(options.nodes)
-    reason = cluster.why_not()
+    reason = cluster.unsupported_reason()
     if reason:
-        say(f"{options.name}: WITHOUT NODES, so pods stay Pending. {reason}")
+        say(f"{options.name}: starting WITHOUT NODES, so pods stay Pending. {reason}")
     return 0 if reason else 2
 
 
 def _report_revival(name: str, revived: Sequence[str]) -> None:
-    say(f"{name}: {'started again: ' + ', '.join(revived) if revived else 'already up'}")
+    say(f"{name}: {'restarted ' + ', '.join(revived) if revived else 'already up'}")
 
 
 def _report_ignored(options: argparse.Namespace) -> None:
     if options.audit or options.apiserver_arg or options.nodes is not None:
-        say(f"{options.name}: as it was started; for other flags take it down first")
+        say(f"{options.name}: kept its flags; to change them, take it down first")
 
 
 def _take_down(name: str) -> None:
-    with _sole_worker_on(name):
+    with _exclusive(name):
         run = runs.adopt(name)
         if run is None:
             say(f"{name}: not up{_others()}")
@@ -311,7 +319,7 @@ def _take_down(name: str) -> None:
 
 def _others() -> str:
     names = ", ".join(directory.name for directory in runs.detached())
-    return f"; others are: {names} (python -m devcluster down --name NAME)" if names else ""
+    return f"; these are up: {names} (use --name NAME)" if names else ""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The API server's audit log: who did what and when, for those who count or time requests.
+"""The API server's audit log, for counting and timing requests.
 
 The policy keeps the metadata of every request and leaves out the stage RequestReceived. A watch
 has two records, one when it starts (stage ResponseStarted) and one when it ends; everything else
-has one. The server writes a record just *after* it has answered: wait for it, do not expect it.
+has one. The server writes a record just *after* it has answered: poll for it.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ POLICY = {
 }
 
 _WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
-_OWN_AFFAIRS = frozenset(("leases",))  # of who asks, and not what it was asked to do
+_NOT_COUNTED = frozenset(("leases",))  # leader election, not work
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Record:
     subresource: str
     namespace: str
     name: str
-    """Of the object, but where one was created: there only the body has it."""
+    """Of the object; empty in create requests, where only the body has it."""
     code: int
     stage: str
     user_agent: str
@@ -44,29 +44,29 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """What was asked, such as `update mpijobs/status`; a refusal is told with its code."""
-        place = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        return f"{self.verb} {place}" + ("" if self.code < 300 else f" ({self.code})")
+        """The request, such as `update mpijobs/status`, with the code if it failed."""
+        target = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {target}" + ("" if self.code < 300 else f" ({self.code})")
 
     @property
     def is_write(self) -> bool:
-        return self.verb in _WRITES and self.resource not in _OWN_AFFAIRS
+        return self.verb in _WRITES and self.resource not in _NOT_COUNTED
 
     def has_created(self, resource: str) -> bool:
-        """Whether there is one more of a resource since."""
+        """Whether this request created an object of a resource."""
         created = (self.verb, self.resource, self.subresource, self.code)
         return created == ("create", resource, "", 201)
 
 
 class Log:
-    """Hands out each record once, oldest first. To read costs the API server nothing."""
+    """Returns each record once, oldest first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def new(self) -> list[Record]:
-        """What was answered since this was last called, but for what is still being written."""
+        """The records since the last call, without a line that is still being written."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as log:
@@ -77,22 +77,22 @@ class Log:
         return [parse(line) for line in whole.splitlines()]
 
     def skip(self) -> None:
-        """Forget what there is so far."""
+        """Skip the records so far."""
         self._offset = self._path.stat().st_size
 
 
 def read(log: Path) -> Iterator[Record]:
-    """The records so far, oldest first; a line that is still being written is left out."""
+    """The records so far, oldest first, without a line that is still being written."""
     return iter(Log(log).new())
 
 
 def writes(records: Iterable[Record], user: str) -> list[Record]:
-    """What a user has asked to be written, its lease aside, whether that was done or not."""
+    """The write requests of a user, without leases, whether they succeeded or not."""
     return [each for each in records if each.user == user and each.is_write]
 
 
 def counted(records: Iterable[Record]) -> dict[str, int]:
-    """How many there are of each kind."""
+    """The number of requests of each kind."""
     return dict(sorted(Counter(each.kind for each in records).items()))
 
 

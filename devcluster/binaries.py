@@ -1,7 +1,7 @@
 """The programs of a cluster: pinned, built from source once, kept outside the checkout.
 
 Each program belongs to a small Go module under `tools/` whose go.mod and go.sum pin it and
-everything it is made of; the version here is read from there. A finished program lies in
+all of its dependencies; the version is read from there. A finished program is in
 
     ${XDG_CACHE_HOME:-~/.cache}/mpi-operator/bin/<name>-<version>-<hash of the pins>/<name>
 
@@ -34,11 +34,11 @@ _OF_KUBERNETES = ("etcd", "kubernetes")  # these must fit together
 
 
 class CannotBuild(Exception):
-    """This machine cannot provide a program; the message says what is missing."""
+    """This machine cannot provide a program; the message says why."""
 
 
 class BuildFailed(Exception):
-    """The compiler ran and failed, or what it made is not what was asked for."""
+    """The compiler failed, or the program does not report the pinned version."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Tool:
     package: str
     usual: str
     version_packages: tuple[str, ...] = ()
-    # What makes it tell its version. A program that cannot is asked what it was compiled from.
+    # How it reports its version. If empty, `go version -m` reads it from the program.
     version_arguments: tuple[str, ...] = ("--version",)
-    # Written by us: its version is told here, for there is no requirement to read it from.
+    # For our own programs, which have no requirement to read it from.
     own_version: str = ""
 
     @property
@@ -114,7 +114,7 @@ def _scheduler_plugins(command: str, usual: str) -> Tool:
         requirement="sigs.k8s.io/scheduler-plugins",
         package=f"sigs.k8s.io/scheduler-plugins/cmd/{command}",
         usual=usual,
-        # Told its version, it would take that for the version of Kubernetes, and not start.
+        # A stamped version would be taken for that of Kubernetes, and it would not start.
         version_arguments=(),
     )
 
@@ -159,7 +159,7 @@ TOOLS = {
             requirement="github.com/kubeflow/mpi-operator",
             package="github.com/kubeflow/mpi-operator/cmd/mpi-operator",
             usual="5 minutes",
-            # It would tell the version that it was linked with, and a plain build tells it none.
+            # It only reports a version that is stamped at link time.
             version_arguments=(),
         ),
         Tool(
@@ -173,7 +173,7 @@ TOOLS = {
     )
 }
 
-# What each use of a cluster needs, so that nobody waits for a compiler in vain.
+# The programs of each use of a cluster, so that only those have to be built.
 USES = {
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
@@ -188,7 +188,7 @@ def say_to_stderr(line: str) -> None:
 
 
 def cache_directory() -> Path:
-    """Where finished programs are kept."""
+    """The directory of finished programs."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mpi-operator" / "bin"
 
@@ -196,7 +196,7 @@ def cache_directory() -> Path:
 def provide(names: Iterable[str], *, say: Say = say_to_stderr) -> dict[str, Path]:
     """The programs by name: from `KUBEBUILDER_ASSETS` if that is set, otherwise built here.
 
-    Of what is no part of Kubernetes (CoreDNS, for one) such a directory need not have a copy.
+    What is not part of Kubernetes, such as CoreDNS, is built if that directory does not have it.
     """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     return {name: _provide(name, Path(assets) if assets else None, say) for name in names}
@@ -259,7 +259,7 @@ def _build_once(tool: Tool, say: Say, heartbeat_seconds: float) -> Path:
     cache_directory().mkdir(parents=True, exist_ok=True)
     lock = tool.path.parent.with_name(f"{tool.path.parent.name}.lock")
     with locks.held(
-        lock, on_wait=lambda: say(f"{tool.name}: another process is building it, waiting for that")
+        lock, on_wait=lambda: say(f"{tool.name}: waiting for another process that builds it")
     ) as descriptor:
         if not tool.path.exists():
             _build(tool, say, heartbeat_seconds, descriptor)
@@ -272,12 +272,12 @@ def _build(tool: Tool, say: Say, heartbeat_seconds: float, lock: int) -> None:
     started = time.monotonic()
     partial = tool.path.with_suffix(".partial")
     partial.parent.mkdir(parents=True, exist_ok=True)
-    # Go refuses to overwrite what does not look like a program, such as half of one.
+    # Go refuses to overwrite a file that is not a program, such as half of one.
     partial.unlink(missing_ok=True)
     _compile(tool, partial, say, heartbeat_seconds, lock)
     _check_version(tool, partial)
     partial.rename(tool.path)
-    say(f"{tool.name} {tool.version}: built in {time.monotonic() - started:.0f} s")
+    say(f"{tool.name} {tool.version}: built in {time.monotonic() - started:.0f}s")
 
 
 def _check_go(tool: Tool) -> None:
@@ -290,10 +290,10 @@ def _check_go(tool: Tool) -> None:
         )
     except FileNotFoundError:
         raise CannotBuild(
-            f"{tool.name} is built from source, and there is no `go` on the PATH. {remedy}"
+            f"{tool.name} is built from source, but `go` is not on the PATH. {remedy}"
         ) from None
     if answer.returncode != 0:
-        raise CannotBuild(f"{tool.name} cannot be built: {answer.stderr.strip()}. {remedy}")
+        raise CannotBuild(f"Cannot build {tool.name}: {answer.stderr.strip()}. {remedy}")
     found = re.search(r"go(\d+(?:\.\d+)*)", answer.stdout.removeprefix("go version"))
     if found is None or _numbers(found[1]) < _numbers(needed):
         raise CannotBuild(
@@ -325,14 +325,14 @@ def _compile(tool: Tool, target: Path, say: Say, heartbeat_seconds: float, lock:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # If we are killed the compiler goes on, and must keep others out until it has ended.
+            # If this process is killed the compiler continues, and holds the lock until it ends.
             pass_fds=[lock],
         )
     _await_compiler(compiler, tool, say, heartbeat_seconds)
     if compiler.returncode != 0:
         raise BuildFailed(
-            f"{tool.name} {tool.version} does not build (`go build` in {tool.module_directory}"
-            f" exited with {compiler.returncode}). Its last lines:\n{readiness.last_lines(output)}"
+            f"Building {tool.name} {tool.version} failed (`go build` in {tool.module_directory}"
+            f" exited with {compiler.returncode}). The end:\n{readiness.last_lines(output)}"
         )
 
 
@@ -346,7 +346,7 @@ def _await_compiler(
                 compiler.wait(heartbeat_seconds)
                 return
             except subprocess.TimeoutExpired:
-                say(f"{tool.name}: still building, {time.monotonic() - started:.0f} s so far")
+                say(f"{tool.name}: still building after {time.monotonic() - started:.0f}s")
     except BaseException:
         os.killpg(compiler.pid, signal.SIGKILL)
         compiler.wait()

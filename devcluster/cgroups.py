@@ -31,7 +31,7 @@ def create(slot: int, node: int) -> None:
 
 
 def remove(slot: int, node: int | None = None) -> None:
-    """End every process in the trees of a slot, or of one of its nodes, and delete them."""
+    """Kill every process in the trees of a slot, or of one of its nodes, and delete them."""
     deadline = time.monotonic() + _REMOVAL_SECONDS
     path = f"/{_tree(slot)}" if node is None else root(slot, node)
     trees = [Path(f"{hierarchy}{path}") for hierarchy in _hierarchies()]
@@ -39,7 +39,7 @@ def remove(slot: int, node: int | None = None) -> None:
         for tree in remaining:
             _try_to_remove(tree)
         if time.monotonic() > deadline:
-            raise OSError(f"{remaining[0]} cannot be removed: something in it does not end.")
+            raise OSError(f"Cannot remove {remaining[0]}: a process in it does not end.")
         time.sleep(0.02)
 
 
@@ -48,14 +48,14 @@ def _try_to_remove(tree: Path) -> None:
         for pid in _processes(Path(directory)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        with suppress(OSError):  # busy until what was killed has ended
+        with suppress(OSError):  # busy until the killed processes have ended
             Path(directory).rmdir()
 
 
 def _processes(cgroup: Path) -> list[int]:
     try:
         pids = [int(line) for line in (cgroup / "cgroup.procs").read_text().split()]
-    except OSError:  # it went away, or has threads only
+    except OSError:  # it is gone, or has threads only
         return []
     return [pid for pid in pids if pid > 0]
 

@@ -11,21 +11,21 @@ It is a `ControlPlane` in every respect (`kubeconfig`, `endpoint`, `audit_record
 
     cluster.kill_node(1)      power loss: everything on it ends at once
     cluster.start_node(1)     it boots again; returns when it is ready
-    cluster.cut_node(1)       its link goes down: pods live on, nobody hears of them
+    cluster.cut_node(1)       its link goes down: pods keep running, unreachable
     cluster.join_node(1)      the link comes up; returns when the node is ready
     cluster.stop_kubelet(1)   only the agent ends; cluster.start_kubelet(1)
-    cluster.is_ready(1)       what the API server thinks of a node
+    cluster.is_ready(1)       whether the API server counts a node as ready
     cluster.mend()            undoes all of that, and starts a control plane that was stopped
 
-By default Kubernetes calls a silent node lost after 50 seconds and evicts its pods 5 minutes later.
-`Cluster(node_grace_seconds=8, eviction_seconds=2)` shortens the one and the other.
+By default Kubernetes marks a silent node as lost after 50s and evicts its pods 5 minutes later.
+`Cluster(node_grace_seconds=8, eviction_seconds=2)` shortens both.
 
     cluster.start_scheduler_plugins()     a second scheduler, `scheduler-plugins-scheduler`, which
                                           starts gangs (PodGroup) all at once or not at all
     cluster.node_command(0, ["ip", "route"])   the command that runs something in a node, as root
     cluster.address                       this host, as nodes and pods see it
 
-Pods reach each other, this host, and nothing beyond it: an image that was not loaded is not there.
+Pods reach each other, this host, and nothing beyond it: images have to be loaded.
 """
 
 import json
@@ -43,30 +43,30 @@ from devcluster import (
     containerd,
     coredns,
     images,
-    leftovers,
     network,
     packages,
     permissions,
     readiness,
     runs,
     scheduler_plugins,
+    slot_cleanup,
     slots,
 )
 from devcluster.binaries import CannotBuild
 from devcluster.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER, ControlPlane
 from devcluster.network import Network
-from devcluster.node import Node, Surroundings
+from devcluster.node import ClusterContext, Node
 from devcluster.readiness import NotReady
 
 COREDNS = "coredns"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-# Where those that do not speak TLS say that they are ready.
-_PLAIN_HEALTH = {COREDNS: "/ready", scheduler_plugins.CONTROLLER: "/readyz"}
+# Readiness paths of components without TLS.
+_HEALTH_WITHOUT_TLS = {COREDNS: "/ready", scheduler_plugins.CONTROLLER: "/readyz"}
 _PROGRAMS = (*binaries.USES["control-plane"], *binaries.USES["nodes"])
 
 
-def why_not() -> str:
-    """Why this machine cannot have nodes; empty where it can."""
+def unsupported_reason() -> str:
+    """Why this machine cannot run nodes; empty if it can."""
     if sys.platform != "linux":
         return f"Nodes need Linux, and this is {sys.platform}."
     if os.geteuid() != 0:
@@ -89,18 +89,18 @@ def adopt(name: str) -> ControlPlane | None:
 
 
 def load(target: ControlPlane, archives: Sequence[Path]) -> None:
-    """Put images on all nodes of a cluster that should have some."""
+    """Load images onto all nodes of a cluster; NoNodes if it has none."""
     if not isinstance(target, Cluster):
-        raise NoNodes("This cluster has no nodes, so there is no place for images.")
+        raise NoNodes("This cluster has no nodes to load images onto.")
     target.load(*archives)
 
 
 class NoNodes(Exception):
-    """Asked of a control plane without nodes."""
+    """The control plane has no nodes."""
 
 
 class CommandFailed(Exception):
-    """kubectl ended with an error; the message has what it said."""
+    """kubectl failed; the message has its error output."""
 
 
 class Cluster(ControlPlane):
@@ -117,8 +117,8 @@ class Cluster(ControlPlane):
         controller_manager_args: Sequence[str] = (),
         **options: Any,
     ) -> None:
-        if not 1 <= nodes <= network.MOST_NODES:
-            raise ValueError(f"{nodes} nodes: a cluster has 1 to {network.MOST_NODES}")
+        if not 1 <= nodes <= network.MAX_NODES:
+            raise ValueError(f"{nodes} nodes: a cluster has 1 to {network.MAX_NODES}")
         super().__init__(
             controller_manager=True,
             scheduler=True,
@@ -140,7 +140,7 @@ class Cluster(ControlPlane):
         return Network(self._slot)
 
     def load(self, *archives: Path) -> None:
-        """Make the images of docker or OCI archives available on all nodes, as `Never` pulled."""
+        """Load the images of docker or OCI archives onto all nodes."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             for archive in archives:
                 list(pool.map(lambda node: node.load(archive), self.nodes))  # noqa: B023
@@ -171,7 +171,7 @@ class Cluster(ControlPlane):
         self.nodes[node].start()
 
     def cut_node(self, node: int) -> None:
-        """Take the node's link down. Its pods live on; nobody hears of them."""
+        """Take the node's link down. Its pods keep running, but are unreachable."""
         network.cut(self.network, node)
 
     def join_node(self, node: int) -> None:
@@ -215,11 +215,11 @@ class Cluster(ControlPlane):
         return self.revive()
 
     def revive(self) -> list[str]:
-        """Start what has died of the control plane, of DNS and of the nodes, and say what."""
+        """Restart what has died of the control plane, DNS and the nodes; return the names."""
         if slots.of(self.directory) != [self._slot] or not network.exists(self.network):
             raise NotReady(
-                f"The network of {self.run.name!r} is gone, as after a reboot, and nothing can be"
-                " revived without. Take it down, and start it anew."
+                f"The network of {self.run.name!r} is gone, as after a reboot, so it cannot be"
+                " restarted. Take it down and start it again."
             )
         revived = super().revive()
         for node in self.nodes:
@@ -227,20 +227,20 @@ class Cluster(ControlPlane):
         return revived
 
     def _provide(self) -> dict[str, Path]:
-        if reason := why_not():
+        if reason := unsupported_reason():
             raise CannotBuild(reason)
         packages.provide(packages.FOR_NODES)
         return binaries.provide(_PROGRAMS)
 
     def _create_files(self) -> None:
-        self._slot = slots.claim(self.directory, leftovers.clear)
+        self._slot = slots.claim(self.directory, slot_cleanup.clear)
         network.create(self.network)
         self.address = self.network.host_address
         super()._create_files()
         self._apiserver_args += self._kubelet_client_flags()
 
     def _start_all(self, programs: dict[str, Path]) -> None:
-        self._know_nodes(programs)
+        self._create_nodes(programs)
         for node in self.nodes:
             node.boot()
         self._start_components([ETCD, APISERVER], programs)
@@ -253,8 +253,8 @@ class Cluster(ControlPlane):
         for node in self.nodes:
             node.wait_until_ready()
 
-    def _know_nodes(self, programs: dict[str, Path]) -> None:
-        around = Surroundings(
+    def _create_nodes(self, programs: dict[str, Path]) -> None:
+        context = ClusterContext(
             run=self.run,
             network=self.network,
             count=self._count,
@@ -263,7 +263,7 @@ class Cluster(ControlPlane):
             domain=self.domain,
             grace_seconds=self._grace_seconds,
         )
-        self.nodes = [Node(index, around) for index in range(self._count)]
+        self.nodes = [Node(index, context) for index in range(self._count)]
 
     def _kubelet_client_flags(self) -> list[str]:
         client = self.keys.directory / "kubelet-client"
@@ -321,20 +321,22 @@ class Cluster(ControlPlane):
         )
 
     def _is_ready(self, component: str) -> Callable[[], bool]:
-        if component in _PLAIN_HEALTH:
-            return readiness.answers_plainly(self.ports[component], _PLAIN_HEALTH[component])
+        if component in _HEALTH_WITHOUT_TLS:
+            return readiness.answers_without_tls(
+                self.ports[component], _HEALTH_WITHOUT_TLS[component]
+            )
         return super()._is_ready(component)
 
     def _facts(self) -> dict[str, Any]:
         nodes = {"count": self._count, "domain": self.domain, "grace": self._grace_seconds}
         return {**super()._facts(), "slot": self._slot, "nodes": nodes}
 
-    def _remember(self, facts: dict[str, Any]) -> None:
-        super()._remember(facts)
+    def _restore(self, facts: dict[str, Any]) -> None:
+        super()._restore(facts)
         self._slot, nodes = facts["slot"], facts["nodes"]
         self._count, self.domain = nodes["count"], nodes["domain"]
         self._grace_seconds = nodes["grace"]
-        self._know_nodes(binaries.provide(_PROGRAMS))
+        self._create_nodes(binaries.provide(_PROGRAMS))
 
 
 def _grace_flags(seconds: int | None) -> list[str]:

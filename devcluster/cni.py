@@ -1,4 +1,4 @@
-"""How pods get their network: a bridge in each node, addresses from the node's range."""
+"""The network of pods: a bridge in each node, addresses from the node's range."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ _PLUGINS = ("bridge", "host-local", "loopback")
 
 
 def plugin_directory() -> Path | None:
-    """Where all the plugins that we use lie, if they are installed."""
+    """The directory of the plugins that we use, if they are installed."""
     for directory in _PLUGIN_DIRECTORIES:
         if all((directory / plugin).exists() for plugin in _PLUGINS):
             return directory

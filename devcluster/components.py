@@ -1,4 +1,4 @@
-"""The command lines of the control plane, as pure functions of where everything lies."""
+"""The command lines of the control plane, as pure functions."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from devcluster.pki import Pki
 SERVICE_RANGE = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"  # of the service `kubernetes`: always the first of the range
 
-# The defaults (20 to 50 requests a second) would measure the control plane's manners, not our code.
-_GENEROUS = {"kube-api-qps": "2000", "kube-api-burst": "4000"}
+# With the defaults (20 to 50 requests a second) tests would measure client-side throttling.
+_CLIENT_LIMITS = {"kube-api-qps": "2000", "kube-api-burst": "4000"}
 
 
 def etcd(binary: Path, *, pki: Pki, data: Path, port: int, peer_port: int) -> list[str]:
-    """A single etcd that forgets on power loss: fsync is what makes it slow, and this is a toy."""
+    """A single etcd without fsync: fast, and nothing here has to survive a power loss."""
     client, peer = f"https://127.0.0.1:{port}", f"https://127.0.0.1:{peer_port}"
     files = pki.pair("etcd")
     authority = pki.pair("etcd-ca").certificate
@@ -81,7 +81,7 @@ def apiserver(
         "proxy-client-key-file": proxy.key,
         "enable-aggregator-routing": "true",
         "kubelet-preferred-address-types": "InternalIP",
-        # Otherwise an orderly end waits a minute for the clients to end their watches.
+        # Otherwise a graceful shutdown waits a minute for the clients to end their watches.
         "shutdown-watch-termination-grace-period": "1s",
     }
     if ipaddress.ip_address(address).is_loopback:
@@ -94,7 +94,7 @@ def apiserver(
 
 
 def audit_flags(policy: Path, log: Path) -> list[str]:
-    """What makes the API server write an audit log, all into one file."""
+    """Flags for an audit log in one file."""
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-maxsize=0"]
 
 
@@ -130,7 +130,7 @@ def _client(kubeconfig: Path, pki: Pki, port: int) -> dict[str, str | Path]:
         "tls-cert-file": serving.certificate,
         "tls-private-key-file": serving.key,
         "leader-elect": "false",
-        **_GENEROUS,
+        **_CLIENT_LIMITS,
     }
 
 

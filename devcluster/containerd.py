@@ -1,4 +1,4 @@
-"""The container runtime of one node: its configuration, and what is asked of it with `ctr`."""
+"""The container runtime of one node: its configuration, and requests to it with `ctr`."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ NAMESPACE = "k8s.io"  # where Kubernetes keeps its images and containers
 SANDBOX_IMAGE = "localhost/pause:1"
 
 _CRI = "io.containerd.grpc.v1.cri"
-# Not needed, and each would look for, or create, something on this machine.
+# Not needed, and each would probe or create something on this machine.
 _DISABLED = (
     "io.containerd.internal.v1.opt",
     "io.containerd.snapshotter.v1.aufs",
@@ -38,7 +38,7 @@ class ImportFailed(Exception):
 
 
 def configuration(*, plugins: Path, cni: Path, for_kubernetes: bool = True) -> str:
-    """The configuration file. Without Kubernetes nobody loads, or misses, the containers in it."""
+    """The configuration file; without the CRI plugin containerd does not restore old containers."""
     disabled = _DISABLED if for_kubernetes else (*_DISABLED, _CRI)
     return _CONFIGURATION.format(
         disabled=", ".join(f'"{plugin}"' for plugin in disabled),
@@ -54,7 +54,7 @@ def command(configuration_file: Path) -> list[str]:
 
 
 def answers(node: Process) -> bool:
-    """Whether the containerd in this machine listens."""
+    """Whether containerd accepts connections in this machine."""
     with socket.socket(socket.AF_UNIX) as client:
         try:
             client.connect(str(machine.path_inside(node, SOCKET)))
@@ -68,8 +68,8 @@ def import_image(node: Process, archive: Path) -> None:
     done = _ctr(node, "images", "import", str(archive))
     if done.returncode != 0:
         raise ImportFailed(
-            f"containerd of {node.name} cannot import {archive}: {done.stderr.strip()}."
-            " Expected is an archive as `docker save` or `buildah push … docker-archive:` write it."
+            f"containerd on {node.name} cannot import {archive}: {done.stderr.strip()}."
+            " Use an archive from `docker save` or `buildah push … docker-archive:`."
         )
 
 

@@ -2,10 +2,10 @@
 
     with ControlPlane(controller_manager=True) as control_plane:
         path = control_plane.kubeconfig()         # cluster admin
-        path = control_plane.kubeconfig("eve")    # somebody whom RBAC allows nothing
+        path = control_plane.kubeconfig("eve")    # a user without permissions
 
-Everything is real: TLS, client certificates, RBAC, admission, watches. What is missing are nodes:
-`cluster.Cluster` has those. Without the controller manager nothing collects garbage, empties
+Everything is real: TLS, client certificates, RBAC, admission, watches. There are no nodes;
+`cluster.Cluster` adds them. Without the controller manager nothing collects garbage, empties
 deleted namespaces or creates service accounts, and pods may be created without one. Any number may
 run at once; each listens on ports of its own and ends with its owner (see `runs`). All methods
 block: call them through `asyncio.to_thread` where that matters.
@@ -72,7 +72,7 @@ class ControlPlane:
             return None
         control_plane = cls(name=name)
         control_plane._run = run
-        control_plane._remember(json.loads((run.directory / "control-plane.json").read_text()))
+        control_plane._restore(json.loads((run.directory / "control-plane.json").read_text()))
         control_plane._processes = {process.name: process for process in run.processes()}
         return control_plane
 
@@ -128,18 +128,18 @@ class ControlPlane:
             raise
 
     def stop(self) -> None:
-        """Kill everything and forget everything. Safe to call twice."""
+        """Kill all processes and remove all files. Safe to call twice."""
         if self._run:
             self._run.end()
             self._run = None
 
     def detach(self) -> None:
-        """Let it live on without an owner, until somebody adopts it."""
+        """Keep it running without an owner, until `adopt`."""
         self.run.detach()
         self._run = None
 
     def revive(self) -> list[str]:
-        """Start the components that have died, with their data and ports, and say which."""
+        """Restart the components that have died, with their data and ports; return their names."""
         dead = [name for name in self.components if not self._processes[name].is_alive]
         for component in self.components:
             if component in dead:
@@ -151,8 +151,7 @@ class ControlPlane:
     def kubeconfig(self, user: str = ADMIN, groups: Sequence[str] | None = None) -> Path:
         """The kubeconfig of a user with a client certificate.
 
-        `admin` may do everything; anybody else is in no group unless told, and may do what RBAC
-        says.
+        `admin` may do everything. Other users are in no group unless given, and RBAC decides.
         """
         return self._users.kubeconfig(user, groups)
 
@@ -161,18 +160,18 @@ class ControlPlane:
         return self._users.endpoint(user, groups)
 
     def anonymous_endpoint(self) -> Endpoint:
-        """The API server as a stranger sees it."""
+        """The API server without credentials."""
         return self._users.anonymous_endpoint()
 
     @property
     def audit_log(self) -> Path:
-        """Where the API server tells what it was asked, if started with `audit=True`."""
+        """The audit log of the API server, if started with `audit=True`."""
         if not self._audit:
             raise RuntimeError("There is no audit log: start the control plane with audit=True.")
         return self.directory / "audit.log"
 
     def audit_records(self) -> Iterator[audit.Record]:
-        """What the API server was asked so far (see `audit`)."""
+        """The requests to the API server so far (see `audit`)."""
         return audit.read(self.audit_log)
 
     def process(self, component: str) -> Process:
@@ -180,7 +179,7 @@ class ControlPlane:
         return self._processes[component]
 
     def stop_apiserver(self) -> None:
-        """End the API server in an orderly way; `start_apiserver` brings it back."""
+        """Shut the API server down gracefully; `start_apiserver` brings it back."""
         self._processes[APISERVER].stop()
 
     def kill_apiserver(self) -> None:
@@ -201,7 +200,7 @@ class ControlPlane:
         self._processes[APISERVER].resume()
 
     def compact(self) -> int:
-        """Make etcd forget its history up to now, and return the revision it still knows.
+        """Compact etcd up to now, and return the oldest revision that it still has.
 
         That alone changes little for clients, because the API server answers from its watch cache:
         watches, exact lists and continued lists of older versions go on working. They get 410
@@ -242,7 +241,7 @@ class ControlPlane:
         (self.directory / "control-plane.json").write_text(json.dumps(self._facts()))
 
     def _facts(self) -> dict[str, Any]:
-        """What somebody who adopts this one has to know."""
+        """What `adopt` needs to know."""
         return {
             "address": self.address,
             "ports": self.ports,
@@ -250,7 +249,7 @@ class ControlPlane:
             "audit": self._audit,
         }
 
-    def _remember(self, facts: dict[str, Any]) -> None:
+    def _restore(self, facts: dict[str, Any]) -> None:
         self.address, self._audit = facts["address"], facts["audit"]
         self.ports, self.components = facts["ports"], facts["components"]
 

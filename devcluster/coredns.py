@@ -1,4 +1,4 @@
-"""Names of services and pods. Answers are never cached: a new pod has its name at once."""
+"""CoreDNS, without caching: a new pod can be resolved at once."""
 
 from pathlib import Path
 

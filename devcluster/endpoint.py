@@ -23,7 +23,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server, the certificates it is trusted by, and (optionally) who we are."""
+    """A server, the CA that it is trusted by, and optionally a client certificate."""
 
     address: str
     port: int

@@ -1,4 +1,4 @@
-"""The little that we say to etcd directly, through the JSON gateway on its client port."""
+"""Direct requests to etcd, through the JSON gateway on its client port."""
 
 import base64
 
@@ -17,7 +17,7 @@ def revision(etcd: Endpoint) -> int:
 
 
 def compact(etcd: Endpoint, at: int) -> None:
-    """Forget all history before a revision, and return only when it is really gone."""
+    """Compact all revisions before this one, and return when it is done."""
     _post(etcd, "/v3/kv/compaction", {"revision": str(at), "physical": True})
 
 

@@ -17,7 +17,7 @@ from devcluster.process import Process
 
 
 def unused() -> list[Path]:
-    """The stores of slots that no cluster has."""
+    """The stores of slots that no cluster claims."""
     stores = _directory().glob("*-*/")
     return sorted(path for path in stores if not slots.is_claimed(int(path.name.split("-")[0])))
 
@@ -41,19 +41,19 @@ class ImageStore:
         return self._used.exists()
 
     def mark_used(self) -> None:
-        """Say that there may be containers from now on."""
+        """Record that there may be containers from now on."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._used.touch()
 
     def remove_old_containers(self, node: Process) -> None:
-        """Ask a containerd that knows nothing of Kubernetes to delete them all."""
+        """Delete all containers, with a containerd that runs without the CRI plugin."""
         containerd.remove_containers(node)
         for plugin in ("io.containerd.grpc.v1.cri", "io.containerd.runtime.v2.task"):
             shutil.rmtree(self.root / plugin, ignore_errors=True)
         self._used.unlink(missing_ok=True)
 
     def load(self, node: Process, archive: Path) -> bool:
-        """Import an archive unless all its images are there, and say whether that was needed."""
+        """Import an archive; False if all its images were there already."""
         wanted = images.names_in(archive)
         if wanted.items() <= self._imported().items():
             return False

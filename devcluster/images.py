@@ -1,4 +1,4 @@
-"""Container images as files: packing small ones, and telling what an archive holds.
+"""Container images as files: packing small ones, and listing the images of an archive.
 
 An image here is a `docker save` archive. `pack` makes one of a few files, always the same bytes for
 the same files, with nothing but the standard library. Big ones are built elsewhere.
@@ -19,7 +19,7 @@ _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class BadArchive(Exception):
-    """A file that is no archive of named images."""
+    """A file that is not an archive of named images."""
 
 
 def pack(
@@ -34,7 +34,7 @@ def pack(
 ) -> Path:
     """Write an image of these files (their paths in the image without a leading slash).
 
-    Everything is executable and belongs to root. There is a `tmp` for everybody.
+    Everything is executable and belongs to root. `tmp` is writable for all users.
     """
     layer = _layer(files, links or {})
     settings = {"Env": [_PATH], "Entrypoint": [*entrypoint], "Cmd": [*command], "User": user}
@@ -62,9 +62,11 @@ def names_in(archive: Path) -> dict[str, str]:
         with tarfile.open(archive) as opened:
             index = _read_index(opened)
     except (OSError, tarfile.TarError) as error:
-        raise BadArchive(f"{archive} cannot be read as an image archive: {error}") from error
+        raise BadArchive(f"Cannot read {archive} as an image archive: {error}") from error
     if not index:
-        raise BadArchive(f"{archive} names no image. Give it a name where it is written.")
+        raise BadArchive(
+            f"{archive} has no named image. Name the image when you write the archive."
+        )
     return index
 
 

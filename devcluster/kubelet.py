@@ -1,4 +1,4 @@
-"""The node agent: its configuration and its command line."""
+"""The kubelet: its configuration and its command line."""
 
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ def configuration(
         "resolvConf": "/dev/null",  # pods know the cluster's names and no others
         "maxPods": 250,
         "serializeImagePulls": False,
-        **_small_machine(cgroup_root),
-        **_sign_of_life(grace_seconds),
+        **_shared_machine(cgroup_root),
+        **_heartbeat(grace_seconds),
     }
 
 
@@ -51,8 +51,8 @@ def command(
     ]
 
 
-def _small_machine(cgroup_root: str) -> dict[str, Any]:
-    """What lets it run beside others, on a machine that is not its own and may be nearly full."""
+def _shared_machine(cgroup_root: str) -> dict[str, Any]:
+    """Settings for a machine that it shares with others, and that may be nearly full."""
     return {
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup_root,
@@ -60,13 +60,13 @@ def _small_machine(cgroup_root: str) -> dict[str, Any]:
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
         "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
-        "imageGCHighThresholdPercent": 100,  # never: what was loaded stays
+        "imageGCHighThresholdPercent": 100,  # never: loaded images stay
         "podPidsLimit": -1,
     }
 
 
-def _sign_of_life(grace_seconds: int | None) -> dict[str, Any]:
-    """A node that counts as lost after a short silence has to make itself heard more often."""
+def _heartbeat(grace_seconds: int | None) -> dict[str, Any]:
+    """A short grace period needs more frequent heartbeats."""
     if grace_seconds is None:
         return {}
     return {"nodeLeaseDurationSeconds": grace_seconds, "nodeStatusUpdateFrequency": "1s"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def try_lock(path: Path) -> int | None:
-    """The descriptor that holds the lock until it is closed, or None if somebody else has it."""
+    """The descriptor that holds the lock until it is closed, or None if another process has it."""
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,8 +2,8 @@
 
 A node has its own network, mounts, processes, host name and /run. It is booted by `unshare`, whose
 child becomes process 1 in there. When that dies the kernel ends everything in the node at once and
-takes the mounts and network devices away, as if somebody had pulled the plug; so nothing else has
-to be hunted for, not even after a crash. Programs enter a node with `nsenter`.
+takes the mounts and network devices away, as a power loss would; so there is
+nothing else to clean up, not even after a crash. Programs enter a node with `nsenter`.
 
 The node sees the files of this host, except those of the directories in `PRIVATE`.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from devcluster import process, readiness, runs
 from devcluster.process import Process
 
-# Fixed places in the programs of a node: each node needs its own, or they write into each other's.
+# Paths fixed in the programs of a node: each node needs its own.
 PRIVATE = (
     "/var/lib/kubelet",
     "/var/lib/containerd",
@@ -28,7 +28,7 @@ _NAMESPACES = ("--net", "--mount", "--uts", "--ipc", "--pid")
 
 
 def boot(run: runs.Run, name: str, *, init: Path, private: Mapping[str, Path]) -> Process:
-    """Start a machine of this name whose private directories are kept at these places."""
+    """Start a machine; `private` has the directory on this host for each private one."""
     booted = run.directory / f"{name}.booted"
     booted.unlink(missing_ok=True)
     for target, source in private.items():
@@ -74,7 +74,7 @@ def _boot_script(name: str, *, init: Path, private: Mapping[str, Path], booted: 
 
 
 def _first_process(machine: Process) -> Process:
-    # On record because its end, unlike that of `unshare`, is the end of everything in the machine.
+    # Recorded because its end, unlike that of `unshare`, ends everything in the machine.
     children = Path(f"/proc/{machine.pid}/task/{machine.pid}/children").read_text().split()
     pid = int(children[0])
     vitals = process.vitals_of(pid)

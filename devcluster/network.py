@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from devcluster import slots
 
-MOST_NODES = 15
+MAX_NODES = 15
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def attach(network: Network, node: int, pid: int, *, nodes: int) -> None:
 
 
 def cut(network: Network, node: int) -> None:
-    """Take the link down: nobody gets an answer or an error any more."""
+    """Take the link down: packets get lost without an error."""
     _ip(f"link set {network.link(node)} down")
 
 
@@ -92,11 +92,11 @@ def exists(network: Network) -> bool:
 
 
 def remove(slot: int) -> None:
-    """Delete what there is of a cluster's network."""
+    """Delete what is left of a cluster's network."""
     bridge = Network(slot).bridge
     for name in _links():
         if name == bridge or name.startswith(f"{bridge}n"):
-            # It may vanish on its own: a link dies with the namespace at its other end.
+            # May fail: a link disappears with the namespace at its other end.
             subprocess.run(["ip", "link", "delete", name], stderr=subprocess.DEVNULL)
 
 
@@ -122,4 +122,4 @@ def _ip(*commands: str, namespace_of: int | None = None) -> None:
     )
     if done.returncode != 0:
         listed = "; ".join(commands)
-        raise OSError(f"the network cannot be set up with `ip {listed}`: {done.stderr.strip()}")
+        raise OSError(f"`ip {listed}` failed: {done.stderr.strip()}")

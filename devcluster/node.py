@@ -24,7 +24,7 @@ _KUBELET_STARTS = 5
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ClusterContext:
     """What the nodes of one cluster have in common."""
 
     run: Run
@@ -39,19 +39,19 @@ class Surroundings:
 class Node:
     """Node number `index` of a cluster."""
 
-    def __init__(self, index: int, around: Surroundings) -> None:
+    def __init__(self, index: int, context: ClusterContext) -> None:
         self.index = index
         self.name = f"node-{index}"
-        self.store = ImageStore(around.network.slot, index)
-        self._around = around
+        self.store = ImageStore(context.network.slot, index)
+        self._context = context
 
     @property
     def address(self) -> str:
-        return self._around.network.node_address(self.index)
+        return self._context.network.node_address(self.index)
 
     @property
     def directory(self) -> Path:
-        return self._around.run.directory / self.name
+        return self._context.run.directory / self.name
 
     @property
     def machine(self) -> Process:
@@ -63,20 +63,22 @@ class Node:
 
     def boot(self) -> None:
         """Bring up the machine, its link and containerd; return without waiting for the latter."""
-        around = self._around
+        context = self._context
         self._write_files()
-        # Those of dead containers, which a machine that lost its power has not, take seconds each.
-        cgroups.remove(around.network.slot, self.index)
-        cgroups.create(around.network.slot, self.index)
-        machine.boot(around.run, self.name, init=around.programs["pause"], private=self._private())
-        network.attach(around.network, self.index, self.machine.pid, nodes=around.count)
+        # Cgroups of dead containers, which a real power loss would not leave, take seconds each.
+        cgroups.remove(context.network.slot, self.index)
+        cgroups.create(context.network.slot, self.index)
+        machine.boot(
+            context.run, self.name, init=context.programs["pause"], private=self._private()
+        )
+        network.attach(context.network, self.index, self.machine.pid, nodes=context.count)
         self._start_containerd()
 
     def start_agents(self) -> None:
-        """Start what talks to the API server, which must be up."""
-        around, programs = self._around, self._around.programs
+        """Start the kubelet and kube-proxy; the API server must be up."""
+        context, programs = self._context, self._context.programs
         self._wait_for_containerd()
-        identity = around.control_plane.kubeconfig(f"system:node:{self.name}", ["system:nodes"])
+        identity = context.control_plane.kubeconfig(f"system:node:{self.name}", ["system:nodes"])
         self._start(
             _KUBELET,
             kubelet.command(
@@ -91,22 +93,22 @@ class Node:
             _KUBE_PROXY,
             kube_proxy.command(
                 programs["kube-proxy"],
-                kubeconfig=around.control_plane.kubeconfig("system:kube-proxy"),
+                kubeconfig=context.control_plane.kubeconfig("system:kube-proxy"),
                 node=self.name,
-                pod_ranges=around.network.range,
+                pod_ranges=context.network.range,
             ),
         )
 
     def load(self, archive: Path) -> bool:
-        """Make the images of an archive available, and say whether that was work."""
+        """Load the images of an archive; False if they were there already."""
         self._wait_for_containerd()
         return self.store.load(self.machine, archive)
 
     def wait_until_ready(self, since: float = 0.0) -> None:
-        """Return once the API server says so, by a report not older than `since`.
+        """Return once the node is ready, by a report not older than `since`.
 
-        A kubelet that ends is started again, as a service manager would do: containerd listens
-        before it serves, and a kubelet that asks it in between gives up.
+        A kubelet that exits is restarted, as a service manager would do: containerd listens before
+        it serves, and a kubelet that asks it in between exits.
         """
         for starts_left in reversed(range(_KUBELET_STARTS)):
             try:
@@ -119,7 +121,7 @@ class Node:
                 return
 
     def is_ready(self, since: float = 0.0) -> bool:
-        """Whether the API server counts it as ready, has heard of it, and sends it pods."""
+        """Whether the API server counts it as ready, and schedules pods to it."""
         node = self._get(f"/api/v1/nodes/{self.name}")
         lease = self._get(f"{_LEASES}/{self.name}")
         if not node or not lease:
@@ -132,7 +134,7 @@ class Node:
         )
 
     def kill(self) -> None:
-        """Pull the plug."""
+        """Simulate a power loss."""
         for part in ("", _INIT, _KUBELET, _KUBE_PROXY, _CONTAINERD):
             self._process(part).kill()
 
@@ -146,17 +148,17 @@ class Node:
         self.wait_until_ready(started)
 
     def stop_kubelet(self) -> None:
-        """The agent ends, the containers go on."""
+        """Kill the kubelet; the containers keep running."""
         self.kubelet.kill()
 
     def start_kubelet(self) -> None:
-        """Start a stopped agent again, and return when the node is ready."""
+        """Start a stopped kubelet, and return when the node is ready."""
         started = time.time()
         self._revive(_KUBELET)
         self.wait_until_ready(started)
 
     def revive(self) -> list[str]:
-        """Start what has died, and say what that was."""
+        """Restart what has died, and return the names."""
         if not self.machine.is_alive:
             self.start()
             return [self.name]
@@ -174,7 +176,7 @@ class Node:
 
     def _get(self, path: str) -> Any:
         try:
-            answer = self._around.control_plane.endpoint().request("GET", path)
+            answer = self._context.control_plane.endpoint().request("GET", path)
         except (OSError, HTTPException):
             return None
         return answer.json() if answer.status == 200 else None
@@ -182,8 +184,8 @@ class Node:
     def _write_files(self) -> None:
         plugins = cni.plugin_directory()
         if plugins is None:
-            raise CannotBuild("There are no CNI plugins. Install containernetworking-plugins.")
-        cni.configure(self.directory / "cni", pod_range=self._around.network.pod_range(self.index))
+            raise CannotBuild("The CNI plugins are missing. Install containernetworking-plugins.")
+        cni.configure(self.directory / "cni", pod_range=self._context.network.pod_range(self.index))
         for name, for_kubernetes in (("containerd.toml", True), ("cleaning.toml", False)):
             text = containerd.configuration(
                 plugins=plugins, cni=self.directory / "cni", for_kubernetes=for_kubernetes
@@ -192,16 +194,16 @@ class Node:
         (self.directory / "kubelet.json").write_text(json.dumps(self._kubelet_configuration()))
 
     def _kubelet_configuration(self) -> dict[str, object]:
-        around, keys = self._around, self._around.control_plane.keys
+        context, keys = self._context, self._context.control_plane.keys
         serving = keys.authority.issue_server(self.directory / "serving", (self.name, self.address))
         return kubelet.configuration(
             authority=keys.pair("ca").certificate,
             serving=serving,
-            cgroup_root=cgroups.root(around.network.slot, self.index),
+            cgroup_root=cgroups.root(context.network.slot, self.index),
             runtime=containerd.SOCKET,
-            dns_address=around.network.host_address,
-            dns_domain=around.domain,
-            grace_seconds=around.grace_seconds,
+            dns_address=context.network.host_address,
+            dns_domain=context.domain,
+            grace_seconds=context.grace_seconds,
         )
 
     def _private(self) -> dict[str, Path]:
@@ -227,17 +229,17 @@ class Node:
         readiness.wait_until(lambda: containerd.answers(node), self._process(_CONTAINERD), _SECONDS)
 
     def _start(self, part: str, argv: Sequence[str]) -> None:
-        self._around.run.start(self._record_name(part), self.command(argv))
+        self._context.run.start(self._record_name(part), self.command(argv))
 
     def _revive(self, part: str) -> bool:
         dead = self._process(part)
         if dead.is_alive:
             return False
-        self._around.run.start(dead.name, dead.argv)
+        self._context.run.start(dead.name, dead.argv)
         return True
 
     def _process(self, part: str) -> Process:
-        return self._around.run.process(self._record_name(part))
+        return self._context.run.process(self._record_name(part))
 
     def _record_name(self, part: str) -> str:
         return f"{self.name}.{part}" if part else self.name

@@ -1,4 +1,4 @@
-"""The programs that nodes need and that come from the system's packages."""
+"""Programs of nodes that come from Debian packages."""
 
 import os
 import shutil
@@ -35,20 +35,20 @@ FOR_NODES = (
 
 
 def provide(packages: Iterable[Package], *, say: Say = say_to_stderr) -> None:
-    """Install what is missing, if we may."""
+    """Install the missing packages; CannotBuild if that is not possible."""
     missing = [package.name for package in packages if not package.is_installed()]
     if not missing:
         return
     listed = " ".join(missing)
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise CannotBuild(f"Nodes need what these packages have: {listed}. Install them, please.")
+        raise CannotBuild(f"Nodes need these packages: {listed}. Install them.")
     say(f"Installing with apt-get: {listed}")
     if not (_install(missing) or (_apt("update") and _install(missing))):
-        raise CannotBuild(f"`apt-get install {listed}` failed. Try it by hand, to see why.")
+        raise CannotBuild(f"`apt-get install {listed}` failed. Run it yourself to see why.")
 
 
 def find(program: str) -> str | None:
-    """Where a program is, also where only root looks by default."""
+    """The path of a program, including directories that only root has on its PATH."""
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 

@@ -2,7 +2,7 @@
 
     ca              signs the serving certificate and every client certificate (CN=user, O=group)
     front-proxy-ca  signs only the API server's own identity towards aggregated API servers: a
-                    client certificate must never be able to speak for somebody else
+                    client certificate must never be able to impersonate another user
     etcd-ca         signs only etcd's certificate, which the API server uses as a client as well:
                     a user of Kubernetes must not be able to write into its database
     sa              signs service account tokens
@@ -55,7 +55,7 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority whose key lies beside its certificate."""
+    """A certificate authority with its key beside its certificate."""
 
     files: KeyPair
 
@@ -66,7 +66,7 @@ class Authority:
         return self._issue(target, _subject(target.name), usages, alternatives)
 
     def issue_client(self, target: Path, user: str, groups: Iterable[str] = ()) -> KeyPair:
-        """A certificate that tells the API server who is calling."""
+        """A client certificate for a user of the API server."""
         return self._issue(target, _subject(user, groups), [ExtendedKeyUsageOID.CLIENT_AUTH])
 
     def _issue(
@@ -211,6 +211,6 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    # Created with its mode: there is no moment in which others could open it.
+    # Created with its mode, so that no other user can ever open it.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

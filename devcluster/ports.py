@@ -1,12 +1,12 @@
 """Free TCP ports on this machine.
 
-Nobody can reserve a port for another program, so a port found free may be taken a moment later;
-whoever uses one must be ready to try another. Choosing at random below the kernel's ephemeral
-range makes that rare: no outgoing connection ever gets a source port there, which also means that
-a server which is stopped for a while finds its port free when it comes back.
+A port cannot be reserved for another program, so a free one may be taken a moment later; callers
+must be ready to try another. Choosing at random below the kernel's ephemeral range makes that rare:
+no outgoing connection gets a source port there, so a server that is stopped for a while also finds
+its port free when it comes back.
 
-The dice are the machine's and not those of `random`, which whoever uses us may have seeded: two
-processes with the same seed would always meet at the same port.
+The random numbers come from the system, not from `random`, which the caller may have seeded: two
+processes with the same seed would always choose the same port.
 """
 
 import random
@@ -14,13 +14,13 @@ import socket
 from pathlib import Path
 
 _LOWEST, _HIGHEST = 20000, 29999  # the NodePorts of Kubernetes start at 30000
-_dice = random.SystemRandom()
+_random = random.SystemRandom()
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port that was free a moment ago."""
+    """A port that is free now."""
     candidates = range(_LOWEST, min(_HIGHEST, _ephemeral_start()))
-    for port in _dice.sample(candidates, min(100, len(candidates))):
+    for port in _random.sample(candidates, min(100, len(candidates))):
         if is_free(port, address):
             return port
     with socket.create_server((address, 0)) as server:

@@ -1,8 +1,8 @@
-"""One running program: started in a session of its own, found again by pid *and* birth.
+"""One running program: started in a session of its own, identified by pid *and* start time.
 
-A pid alone names a process only until it is reused, so every record also holds when the process
-was born (the kernel's start time and boot id). Signals go to the whole process group, and only
-after the birth has been compared.
+A pid identifies a process only until it is reused, so every record also has its start time (the
+kernel's, with the boot id). Signals go to the whole process group, and only if the start time
+matches.
 """
 
 import os
@@ -56,14 +56,14 @@ class Process:
         return self._child.poll() if self._child else None
 
     def vitals(self) -> Vitals | None:
-        """What /proc says about this process, or None if it is gone (whoever has its pid now)."""
+        """What /proc says about this process, or None if it is gone, even if its pid is reused."""
         vitals = vitals_of(self.pid)
         return vitals if vitals and vitals.born == self.born else None
 
     def stop(self, grace_seconds: float = 10.0) -> None:
         """Ask it to end, wait, and kill it if it takes longer than that."""
         self._signal(signal.SIGTERM)
-        self._signal(signal.SIGCONT)  # a paused process would not hear it
+        self._signal(signal.SIGCONT)  # a paused process would not receive it
         self.wait(grace_seconds)
         self.kill()
 
@@ -74,8 +74,8 @@ class Process:
         for member in family:
             if not member.wait(_KILL_SECONDS):
                 raise StillAlive(
-                    f"{member.name} (pid {member.pid}) is still there {_KILL_SECONDS:.0f} s after"
-                    f" SIGKILL; look at /proc/{member.pid}/status and at the kernel log."
+                    f"{member.name} (pid {member.pid}) is still alive {_KILL_SECONDS:.0f}s after"
+                    f" SIGKILL. Check /proc/{member.pid}/status and the kernel log."
                 )
         if self._child:
             self._child.wait()
@@ -83,12 +83,12 @@ class Process:
     def pause(self) -> None:
         """Freeze it: connections stay open, nothing answers.
 
-        On a busy machine it takes a while until all threads have heard of the signal, and one that
+        On a busy machine it takes a while until all threads have received the signal, and one that
         has not may still answer.
         """
         self._signal(signal.SIGSTOP)
         deadline = time.monotonic() + _PAUSE_SECONDS
-        while not _stands_still(self.pid) and time.monotonic() < deadline:
+        while not _is_stopped(self.pid) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
     def resume(self) -> None:
@@ -107,9 +107,9 @@ class Process:
             os.close(descriptor)
 
     def disown(self) -> None:
-        """Let it outlive us: nobody here will wait for its end."""
+        """Let it outlive this process, which will not wait for it."""
         if self._child:
-            # All that Popen asks before it complains about a child that was left running.
+            # Keeps Popen from warning about a child that is still running.
             self._child.returncode = 0
             self._child = None
 
@@ -129,7 +129,7 @@ class Process:
         return cls(**{**record, "log": Path(record["log"])})
 
     def family(self) -> list["Process"]:
-        """It and its children in its group: a wrapper such as `nsenter` is nothing by itself."""
+        """It and its children in its group, such as the program that an `nsenter` runs."""
         found = [self]
         if self.vitals() is None:
             return found
@@ -141,7 +141,7 @@ class Process:
         return found
 
     def _signal(self, number: signal.Signals) -> None:
-        # A zombie still owns its pid, and its group may have members: compare births, not states.
+        # A zombie still owns its pid, and its group may have members, so its state is not checked.
         if self.vitals() is not None:
             with suppress(ProcessLookupError):
                 leads_group = os.getpgid(self.pid) == self.pid
@@ -163,17 +163,17 @@ def start(
             start_new_session=True,
         )
     vitals = vitals_of(child.pid)
-    assert vitals is not None, "a child that nobody has waited for keeps its entry in /proc"
+    assert vitals is not None, "a child keeps its entry in /proc until its parent waits for it"
     return Process(name, list(argv), child.pid, vitals.born, log, child)
 
 
 def vitals_of(pid: int) -> Vitals | None:
-    """What /proc says about a pid, or None if nobody has it."""
+    """What /proc says about a pid, or None if no process has it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = _facts(stat)
+    fields = _stat_fields(stat)
     state, ticks, pages = fields[0], int(fields[19]), int(fields[21])
     return Vitals(
         born=f"{_boot_id()}/{ticks}",
@@ -183,7 +183,7 @@ def vitals_of(pid: int) -> Vitals | None:
     )
 
 
-def _facts(stat: str) -> list[str]:
+def _stat_fields(stat: str) -> list[str]:
     """The fields of a stat file from the state on.
 
     The program's name comes second, in brackets, and may contain anything, even brackets.
@@ -191,13 +191,13 @@ def _facts(stat: str) -> list[str]:
     return stat[stat.rindex(")") + 2 :].split()
 
 
-def _stands_still(pid: int) -> bool:
-    """Whether no thread runs any more; what is gone does not."""
+def _is_stopped(pid: int) -> bool:
+    """Whether all threads are stopped or gone."""
     try:
         stats = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
     except (FileNotFoundError, ProcessLookupError):
-        return False  # a thread has just ended: look again
-    return all(_facts(stat)[0] in "TtZX" for stat in stats)
+        return False  # a thread has just ended: try again
+    return all(_stat_fields(stat)[0] in "TtZX" for stat in stats)
 
 
 def _children_file(pid: int) -> Path:

@@ -1,4 +1,4 @@
-"""Waiting for a component: until it answers, and no longer than it lives."""
+"""Waiting until a component is ready, or has ended."""
 
 import time
 from collections.abc import Callable
@@ -22,11 +22,11 @@ class Ended(NotReady):
 
 
 class PortTaken(Ended):
-    """Somebody else took a component's port between our look and its start."""
+    """Another program took a component's port before it started."""
 
 
 def answers_ok(endpoint: Endpoint, path: str) -> Callable[[], bool]:
-    """The question whether a server answers 200 at a path."""
+    """A check whether a server answers 200 at a path."""
 
     def ask() -> bool:
         try:
@@ -37,7 +37,7 @@ def answers_ok(endpoint: Endpoint, path: str) -> Callable[[], bool]:
     return ask
 
 
-def answers_plainly(port: int, path: str) -> Callable[[], bool]:
+def answers_without_tls(port: int, path: str) -> Callable[[], bool]:
     """The same without TLS, for a server on this host only."""
 
     def ask() -> bool:
@@ -64,7 +64,7 @@ def wait_until(
             raise _ended(process, log_start)
         if time.monotonic() > deadline:
             raise NotReady(
-                f"{process.name} (pid {process.pid}) is not ready after {seconds:.0f} s."
+                f"{process.name} (pid {process.pid}) is not ready after {seconds:.0f}s."
                 f" The end of its log:\n{last_lines(process.log, log_start)}"
             )
         time.sleep(_POLL_SECONDS)
@@ -79,7 +79,7 @@ def last_lines(log: Path, start: int = 0) -> str:
 def _ended(process: Process, log_start: int) -> Ended:
     is_port_taken = "address already in use" in _read(process.log, log_start)
     return (PortTaken if is_port_taken else Ended)(
-        f"{process.name} ended at once, with exit code {process.exit_code}."
+        f"{process.name} exited with code {process.exit_code} before it was ready."
         f" The end of its log:\n{last_lines(process.log, log_start)}"
     )
 

@@ -1,20 +1,21 @@
-"""Runs: who owns which processes and files, so that nothing outlives its owner.
+"""Runs: which process owns which processes and files, so that nothing outlives its owner.
 
 Every running cluster has a directory under `${XDG_STATE_HOME:-~/.local/state}`:
 
     mpi-operator/devcluster/<name>/lock        held by the owner for as long as it lives
                                    processes/  one record per process that was started
-                                   detached    (if there) nobody owns it, and that is on purpose
-                                   …           keys, logs and data, which belong to the cluster
+                                   detached    if present, it has no owner on purpose
+                                   …           keys, logs and data of the cluster
 
 A run whose lock is free and which is not detached has lost its owner. `reap` kills what such runs
-recorded (by pid and birth) or what carries their name in its environment (a process that was
-started but not recorded yet), and removes the directory and what else `leftovers` knows. Every
-start reaps first: that is the guarantee. A small guard process per run waits for the same lock and
-so does it at once, even when the owner was killed; it needs no signal handlers in the owner, who is
+recorded (by pid and start time) or what carries their name in its environment (a process that was
+started but not recorded yet), and removes the directory and what `slot_cleanup` finds. Every start
+reaps first: that is the guarantee. A small watchdog process per run waits for the same lock and so
+reaps at once, even when the owner was killed; it needs no signal handlers in the owner, which is
 often pytest.
 
-Directories come and go only under one lock for all, so any number of processes may do this at once.
+Directories are created and removed only under one common lock, so any number of processes may do
+so at once.
 """
 
 import atexit
@@ -29,11 +30,11 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from subprocess import SubprocessError
 
-from devcluster import leftovers, locks, process
+from devcluster import locks, process, slot_cleanup
 from devcluster.process import Process, StillAlive
 
 RUN_VARIABLE = "MPI_OPERATOR_RUN"
-_GUARD = "guard"
+_WATCHDOG = "watchdog"
 
 
 class NameTaken(Exception):
@@ -45,7 +46,7 @@ class BadName(ValueError):
 
 
 class Run:
-    """The directory and the processes of one cluster, owned by whoever holds its lock."""
+    """The directory and the processes of one cluster, owned by the process that holds its lock."""
 
     def __init__(self, directory: Path, lock: int) -> None:
         self.directory = directory
@@ -58,7 +59,7 @@ class Run:
         return self.directory.name
 
     def start(self, name: str, argv: Sequence[str]) -> Process:
-        """Start a program of this run and put it on record."""
+        """Start a program of this run and record it."""
         if predecessor := self._children.get(name):
             predecessor.kill()
         logs = self.directory / "logs"
@@ -81,19 +82,19 @@ class Run:
         return next(each for each in self.processes() if each.name == name)
 
     def record(self, found: Process) -> None:
-        """Put on record what one of our programs has started."""
+        """Record a process that one of our programs has started."""
         _write_record(self.directory, found)
 
     def processes(self) -> list[Process]:
-        """Everything on record."""
+        """All recorded processes."""
         return recorded(self.directory)
 
     def detach(self) -> None:
-        """Give up ownership but keep everything running, until somebody takes it down by name."""
+        """Give up ownership but keep everything running, until `adopt` and `end`."""
         (self.directory / "detached").touch()
-        if guard := self._children.get(_GUARD):
-            guard.kill()
-            _record_file(self.directory, _GUARD).unlink()
+        if watchdog := self._children.get(_WATCHDOG):
+            watchdog.kill()
+            _record_file(self.directory, _WATCHDOG).unlink()
         for child in self._children.values():
             child.disown()
         self._release()
@@ -115,12 +116,12 @@ class Run:
             self._lock = None
 
     def _environment(self) -> dict[str, str]:
-        # Nothing else of ours: etcd reads ETCD_* and every Go program reads proxy settings.
+        # No other variables: etcd reads ETCD_* and every Go program reads proxy settings.
         return {
             "HOME": str(self.directory),
             # The tools of a node (ip, iptables, runc) are where only root looks by default.
             "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin",
-            # The guard is Python: it must find this package and the other runs.
+            # The watchdog is Python: it must find this package and the other runs.
             "PYTHONPATH": str(Path(__file__).parents[1]),
             "XDG_STATE_HOME": str(self.directory.parents[2]),
             # Less CPU while they start (20 to 28 % in two noisy pairs of measurements), for 150 MB
@@ -131,13 +132,13 @@ class Run:
 
 
 def root() -> Path:
-    """Where the runs of this user live."""
+    """The directory of this user's runs."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state).absolute() / "mpi-operator" / "devcluster"
 
 
 def create(name: str | None = None) -> Run:
-    """Clean up after dead owners, then begin a run that this process owns."""
+    """Clean up after dead owners, then create a run that this process owns."""
     # A dot keeps unnamed runs apart from named ones.
     directory = root() / (checked_name(name) if name else f"{os.getpid()}.{secrets.token_hex(3)}")
     with _all_runs(root()):
@@ -147,7 +148,7 @@ def create(name: str | None = None) -> Run:
         directory.mkdir(mode=0o700)
         run = Run(directory, locks.wait_for_lock(directory / "lock"))
     atexit.register(run.end)
-    run.start(_GUARD, [sys.executable, "-S", "-m", "devcluster.guard", str(directory)])
+    run.start(_WATCHDOG, [sys.executable, "-S", "-m", "devcluster.watchdog", str(directory)])
     return run
 
 
@@ -164,7 +165,7 @@ def adopt(name: str) -> Run | None:
 
 
 def reap() -> list[str]:
-    """Remove the runs whose owners are dead, and say which those were."""
+    """Remove the runs whose owners are dead, and return their names."""
     with _all_runs(root()):
         return _reap()
 
@@ -183,10 +184,10 @@ def recorded(directory: Path) -> list[Process]:
 
 
 def checked_name(name: str) -> str:
-    """The name, if it can be one."""
+    """The name; BadName if it is invalid."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", name):
         raise BadName(
-            f"{name!r} cannot be a name: use up to 40 lower-case letters, digits and dashes."
+            f"{name!r} is not a valid name: use up to 40 lower-case letters, digits and dashes."
         )
     return name
 
@@ -219,7 +220,7 @@ def _reap() -> list[str]:
 def _destroy_if_abandoned(directory: Path) -> bool:
     if not (directory / "lock").exists():
         with suppress(OSError):
-            directory.rmdir()  # one that died before its first file; nothing else is ours to delete
+            directory.rmdir()  # its owner died before it made the lock; never delete anything else
         return False
     lock = locks.try_lock(directory / "lock")
     if lock is None:
@@ -230,16 +231,16 @@ def _destroy_if_abandoned(directory: Path) -> bool:
         _destroy(directory)
         return True
     except (StillAlive, OSError, ValueError, SubprocessError):
-        return False  # not our run: whatever it left must not keep us from starting
+        return False  # what another run left must not keep us from starting
     finally:
         os.close(lock)
 
 
 def _destroy(directory: Path) -> None:
     for child in (*recorded(directory), *_unrecorded(directory)):
-        if child.pid != os.getpid():  # we may be the guard
+        if child.pid != os.getpid():  # this may be the watchdog
             child.kill()
-    leftovers.remove(directory)
+    slot_cleanup.remove(directory)
     shutil.rmtree(directory, ignore_errors=True)
     # Something may have written a last file while the tree was being removed.
     if directory.exists():

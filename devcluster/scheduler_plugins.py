@@ -1,7 +1,7 @@
 """Gang scheduling: the scheduler and the controller of kubernetes-sigs/scheduler-plugins.
 
 The scheduler runs beside the default one, under a name of its own. A pod that asks for it and
-belongs to a PodGroup starts when as many members as the group wants can start, and not before.
+belongs to a PodGroup starts only when enough members of the group can start.
 """
 
 import json
@@ -34,14 +34,14 @@ _DEFINITIONS = ("podgroups", "elasticquotas")
 
 
 def definitions() -> list[dict[str, Any]]:
-    """Its kinds, as the pinned module itself defines them."""
+    """Its custom resource definitions, from the pinned module."""
     crds = _module_directory() / "config" / "crd" / "bases"
     files = (crds / f"scheduling.x-k8s.io_{plural}.yaml" for plural in _DEFINITIONS)
     return [yaml.safe_load(file.read_text()) for file in files]
 
 
 def configuration(kubeconfig: Path) -> str:
-    """The scheduler's configuration: everything that the default one does, and gangs."""
+    """The scheduler's configuration: the default plugins and coscheduling."""
     profile = {
         "schedulerName": SCHEDULER_NAME,
         "plugins": {
@@ -74,8 +74,8 @@ def scheduler(
         f"--secure-port={port}",
         f"--tls-cert-file={serving.certificate}",
         f"--tls-private-key-file={serving.key}",
-        # It is woken by a changed group, and then reads the group from another cache. If that has
-        # not heard of the change yet, the gang waits until it is tried again: for five minutes.
+        # A changed group wakes it, and it reads the group from another cache. If that is behind,
+        # the gang waits for the next attempt: by default five minutes.
         "--pod-max-in-unschedulable-pods-duration=20s",
     ]
 
@@ -101,7 +101,7 @@ def _module_directory() -> Path:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise CannotBuild(
-            "The kinds of scheduler-plugins come with its Go module, and"
+            "The custom resource definitions of scheduler-plugins are in its Go module, but"
             f" `{' '.join(command)}` failed: {error}"
         ) from error
     return Path(json.loads(answer.stdout)["Dir"])

@@ -1,9 +1,9 @@
-"""Slots: the numbers by which clusters with nodes keep out of each other's way.
+"""Slots: the numbers that keep clusters with nodes apart.
 
-Links, address ranges and cgroups exist once per machine, whoever's home a cluster lives in, so a
+Links, address ranges and cgroups exist once per machine, whichever user a cluster belongs to, so a
 cluster claims a number and derives all those names from it (`mpik3`, 10.234.0.0/16, …). A claim is
-a file in /run that names the run's directory. When that directory is gone the claim is void: what
-the slot still has is removed by the next who wants it.
+a file in /run with the run's directory. When that directory is gone the claim is void, and the next
+cluster that claims the slot removes what is left of it.
 """
 
 import ipaddress
@@ -25,7 +25,7 @@ class NoSlot(Exception):
 
 
 def claim(directory: Path, clear: Callable[[int], None]) -> int:
-    """A number for the run in this directory; `clear` removes what a void claim left behind."""
+    """Claim a slot for the run in this directory; `clear` removes what a void claim left behind."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     with locks.held(DIRECTORY / ".lock"):
         for slot in range(COUNT):
@@ -33,8 +33,8 @@ def claim(directory: Path, clear: Callable[[int], None]) -> int:
                 _file(slot).write_text(str(directory))
                 return slot
     raise NoSlot(
-        f"All {COUNT} slots for clusters with nodes are taken: {DIRECTORY} says by whom, and"
-        f" `ip route` whether something else uses 10.{_FIRST_RANGE}.0.0/16 and its followers."
+        f"All {COUNT} slots for clusters with nodes are taken. {DIRECTORY} shows which runs claim"
+        f" them, and `ip route` whether anything else uses 10.{_FIRST_RANGE}.0.0/16 and above."
     )
 
 
@@ -44,13 +44,13 @@ def of(directory: Path) -> list[int]:
 
 
 def is_claimed(slot: int) -> bool:
-    """Whether a run that still exists has it."""
+    """Whether a run that still exists claims it."""
     claimant = _claimant(slot)
     return claimant is not None and claimant.exists()
 
 
 def release(slot: int) -> None:
-    """Let somebody else have it."""
+    """Give up a claim."""
     with locks.held(DIRECTORY / ".lock"):
         _file(slot).unlink(missing_ok=True)
 
@@ -83,6 +83,6 @@ def _used_ranges() -> list[ipaddress.IPv4Network]:
     listed = subprocess.run(["ip", "-j", "-4", "route"], check=True, capture_output=True)
     used = []
     for route in json.loads(listed.stdout or "[]"):
-        with suppress(ValueError):  # "default" is everywhere and takes nothing
+        with suppress(ValueError):  # "default" is not an address range
             used.append(ipaddress.IPv4Network(route["dst"]))
     return used

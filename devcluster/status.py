@@ -1,4 +1,4 @@
-"""What a detached cluster looks like from outside: read from its directory and /proc."""
+"""The status of a detached cluster, read from its directory and /proc."""
 
 import json
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def of(directory: Path) -> dict[str, Any]:
 
 
 def table(statuses: Iterable[dict[str, Any]]) -> str:
-    """The same for people."""
+    """The statuses as text."""
     return "\n\n".join(_paragraph(status) for status in statuses)
 
 

@@ -1,4 +1,4 @@
-"""Who talks to an API server: client certificates, made when first asked for."""
+"""The users of an API server: client certificates, created on first use."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ _ADMIN_GROUPS = ("system:masters",)
 
 @dataclass(frozen=True)
 class Users:
-    """The users of one API server; their files lie in `directory`."""
+    """The users of one API server; their files are in `directory`."""
 
     directory: Path
     pki: Pki
@@ -32,7 +32,7 @@ class Users:
         return self.pki.pair("ca").certificate
 
     def kubeconfig(self, user: str = ADMIN, groups: Sequence[str] | None = None) -> Path:
-        """The kubeconfig of a user. Only `admin` is in a group (of superusers) unless told."""
+        """The kubeconfig of a user. Only `admin` is in a group (system:masters) by default."""
         path = self.directory / f"{_file_name(user, groups)}.kubeconfig"
         if not path.exists():
             kubeconfig.write(
@@ -50,7 +50,7 @@ class Users:
         return Endpoint(self.address, self.port, self.ca, files.certificate, files.key)
 
     def anonymous_endpoint(self) -> Endpoint:
-        """The API server as a stranger sees it."""
+        """The API server without credentials."""
         return Endpoint(self.address, self.port, self.ca)
 
     def _credentials(self, user: str, groups: Sequence[str] | None) -> KeyPair:

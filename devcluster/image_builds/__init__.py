@@ -4,8 +4,8 @@
     cluster.load(*archives.values())
 
 Read in this order: `catalog` says which images there are and what they are made of, `keys` turns
-that into a hash, `debian` makes the ground that they stand on, `buildah` builds one, and `building`
-all that are missing. `python -m devcluster.image_builds` is the command line.
+that into a hash, `debian` makes their base image, `buildah` builds one, and `building` all that are
+missing. `python -m devcluster.image_builds` is the command line.
 """
 
 from devcluster.image_builds.building import provide

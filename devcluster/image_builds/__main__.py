@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from devcluster.binaries import BuildFailed, CannotBuild
 from devcluster.binaries import say_to_stderr as say
 from devcluster.image_builds import building, catalog
-from devcluster.image_builds.failures import ImageNotBuilt
+from devcluster.image_builds.debian import ImageNotBuilt
 
 _EXAMPLES = """\
 examples:
-  # all that nodes want (7 minutes the first time, then nothing)
+  # all images for nodes (7 minutes the first time)
   python -m devcluster.image_builds
-  # one, and onto the nodes of a cluster with it
+  # one image, loaded onto the nodes of a cluster
   python -m devcluster load $(python -m devcluster.image_builds pi-openmpi)
-  # what there is
+  # list them
   python -m devcluster.image_builds --list
-  # forget all but the archives of this checkout
+  # remove all but the archives of this checkout
   python -m devcluster.image_builds --clean
 """
 
@@ -62,24 +62,28 @@ def _clean() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m devcluster.image_builds",
-        description="The images of this project, built here and kept outside the checkout.",
+        description="Build the images of this project, and keep them outside the checkout.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "names", nargs="*", type=_image, metavar="NAME", help="all, if none is given"
+        "names", nargs="*", type=_image, metavar="NAME", help="Images to build; default: all"
     )
     parser.add_argument(
-        "--if-possible", action="store_true", help="succeed where nothing can be built, and say why"
+        "--if-possible",
+        action="store_true",
+        help="Exit with 0 if this machine cannot build, and print why",
     )
-    parser.add_argument("--list", action="store_true", help="show what there is, build nothing")
-    parser.add_argument("--clean", action="store_true", help="remove what is not needed now")
+    parser.add_argument("--list", action="store_true", help="List the images and build nothing")
+    parser.add_argument(
+        "--clean", action="store_true", help="Remove all but the archives of this checkout"
+    )
     return parser
 
 
 def _image(name: str) -> str:
     if name not in catalog.IMAGES:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(catalog.IMAGES)}")
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(catalog.IMAGES)}")
     return name
 
 

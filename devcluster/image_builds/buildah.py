@@ -1,4 +1,4 @@
-"""Debian's buildah, with a storage of its own: nobody else's images are seen or touched."""
+"""Debian's buildah, with storage of its own: other images are neither seen nor touched."""
 
 import os
 import subprocess
@@ -8,10 +8,9 @@ from pathlib import Path
 
 from devcluster import readiness
 from devcluster.image_builds import debian
-from devcluster.image_builds.failures import ImageNotBuilt
 
-# Where the build of an image finds the certificates that this machine trusts: a company's network
-# may inspect TLS. Only mounted while it builds.
+# The certificates that this machine trusts, mounted during builds only: a company network may
+# intercept TLS.
 _CERTIFICATES = "/run/certificates.crt"
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
@@ -32,24 +31,24 @@ class Buildah:
         return [name for name in listed if not name.startswith("<none>")]
 
     def tag(self, name: str, others: Sequence[str]) -> None:
-        self._must("tag", name, *others)
+        self._run_checked("tag", name, *others)
 
     def remove(self, names: Sequence[str]) -> None:
-        """Forget these names, and the images that have no other."""
+        """Remove these names, and the images without another name."""
         if names:
             self._run("rmi", "--force", *names)
 
     def remove_containers(self) -> None:
-        """What builds that were killed left mounted."""
+        """Remove the containers of killed builds."""
         self._run("rm", "--all")
 
     def remove_everything(self) -> None:
-        """All images; archives are not here."""
+        """Remove all images, but no archives."""
         self.remove_containers()
         self._run("rmi", "--all", "--force")
 
     def build_debian(self, root: Path, tags: Sequence[str]) -> None:
-        """An image of a file system."""
+        """Build the base image from a root file system."""
         (root.parent / "Dockerfile").write_text(debian.DOCKERFILE)
         (root.parent / "apt-settings").write_text(debian.APT_SETTINGS)
         self.build(root.parent, root.parent / "Dockerfile", tags, {})
@@ -64,8 +63,8 @@ class Buildah:
         uses_pip: bool = False,
         keeps_layers: bool = False,
     ) -> None:
-        """Build a Dockerfile; what its FROM names must be here."""
-        self._must(
+        """Build a Dockerfile; its base image must exist here."""
+        self._run_checked(
             "bud",
             *("--isolation", "chroot", "--network", "host", "--pull-never"),
             *("--layers",) * keeps_layers,
@@ -76,11 +75,11 @@ class Buildah:
         )
 
     def write_archive(self, name: str, tag: str, archive: Path) -> None:
-        """Write an image as a docker archive in which it is called `tag`."""
+        """Write an image as a docker archive, named `tag`."""
         archive.unlink(missing_ok=True)
-        # By its number: under a name, the archive would have that name too.
-        [number, *_] = self._run("images", "--quiet", name).stdout.split()
-        self._must("push", number, f"docker-archive:{archive}:{tag}")
+        # By its ID: with a name, the archive would have that name too.
+        [image_id, *_] = self._run("images", "--quiet", name).stdout.split()
+        self._run_checked("push", image_id, f"docker-archive:{archive}:{tag}")
 
     @cached_property
     def _driver(self) -> str:
@@ -91,14 +90,14 @@ class Buildah:
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self._execute(self._driver, arguments, subprocess.PIPE)
 
-    def _must(self, *arguments: str) -> None:
+    def _run_checked(self, *arguments: str) -> None:
         log = self._directory / "logs" / f"{abs(hash(arguments)):x}.log"
         with log.open("wb") as output:
             done = self._execute(self._driver, arguments, output.fileno())
         if done.returncode != 0:
-            raise ImageNotBuilt(
-                f"`buildah {' '.join(arguments)}` exited with {done.returncode}. Its last lines"
-                f" (all of them are in {log}):\n{readiness.last_lines(log)}"
+            raise debian.ImageNotBuilt(
+                f"`buildah {' '.join(arguments)}` exited with {done.returncode}. The end of its log"
+                f" ({log}):\n{readiness.last_lines(log)}"
             )
         log.unlink()
 

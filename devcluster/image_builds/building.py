@@ -1,4 +1,4 @@
-"""Building what is missing: each image once, those that do not need each other side by side."""
+"""Builds missing images, each once, independent ones in parallel."""
 
 import os
 import shutil
@@ -17,19 +17,19 @@ from devcluster.image_builds.steps import Step
 from devcluster.packages import Package
 
 _PACKAGES = (Package("buildah", ("buildah",)), Package("mmdebstrap", ("mmdebstrap",)))
-_KEPT = 3
+_ARCHIVES_KEPT = 3
 _DEBIAN_SECONDS = "30 seconds"
 
 
 def provide(names: Iterable[str] = (), *, say: Say = say_to_stderr) -> dict[str, Path]:
-    """The archives of these images, or of all; what is missing is built."""
+    """The archives of these images, or of all; missing ones are built."""
     chosen = list(names) or list(catalog.archived())
     wanted = {name: archive_of(IMAGES[name]) for name in chosen}
     if not _missing(wanted):
         return wanted
     directory().mkdir(parents=True, exist_ok=True)
     with locks.held(directory() / "lock", on_wait=lambda: say("images: waiting for another build")):
-        # Once for all: somebody may edit files while we wait and while we build.
+        # Once, because files may be edited during the build.
         keys = {image.name: key_of(image) for image in catalog.with_needs(chosen)}
         wanted = {name: _archive(name, keys[name]) for name in chosen}
         if missing := _missing(wanted):
@@ -40,12 +40,12 @@ def provide(names: Iterable[str] = (), *, say: Say = say_to_stderr) -> dict[str,
 
 
 def directory() -> Path:
-    """Where archives are kept, and what buildah needs to make them."""
+    """The directory of the archives, and of buildah's storage."""
     return binaries.cache_directory().parent / "images"
 
 
 def archive_of(image: Image) -> Path:
-    """Where the archive of an image is, or will be."""
+    """The path of the archive of an image, which may not exist yet."""
     return _archive(image.name, key_of(image))
 
 
@@ -54,7 +54,7 @@ def _archive(name: str, key: str) -> Path:
 
 
 def clean() -> list[Path]:
-    """Remove everything but the archives that this checkout wants; tell which."""
+    """Remove everything but the archives of this checkout; return the paths."""
     wanted = {archive_of(IMAGES[name]) for name in catalog.archived()}
     with locks.held(directory() / "lock"):
         removed = [path for path in directory().glob("*.tar") if path not in wanted]
@@ -66,7 +66,7 @@ def clean() -> list[Path]:
 
 def _require_root() -> None:
     if os.geteuid() != 0:
-        raise CannotBuild("Images are built by root only: their files belong to many users.")
+        raise CannotBuild("Building images needs root, because their files belong to many users.")
 
 
 def _missing(wanted: Mapping[str, Path]) -> list[str]:
@@ -82,14 +82,12 @@ def _build(names: Sequence[str], keys: Mapping[str, str], say: Say) -> None:
         _debian_step(buildah, suite)
         for suite in sorted({image.suite for image in images}, reverse=True)
     ]
-    steps.take(
-        [*debians, *(_image_step(buildah, image, keys[image.name]) for image in images)], say
-    )
-    _forget_old(buildah)
+    steps.run([*debians, *(_image_step(buildah, image, keys[image.name]) for image in images)], say)
+    _remove_outdated(buildah)
 
 
 def _clear(buildah: Buildah) -> None:
-    """Remove what a build that was killed has left; whoever holds the lock is alone here."""
+    """Remove what a killed build has left. The caller holds the lock."""
     buildah.remove_containers()
     for place in directory().glob("work-*"):
         shutil.rmtree(place)
@@ -101,9 +99,9 @@ def _debian_step(buildah: Buildah, suite: str) -> Step:
     key = debian.key_of(suite)
 
     def make() -> None:
-        with _workplace() as place:
+        with _work_directory() as place:
             debian.make(suite, place / "root.tar")
-            buildah.build_debian(place / "root.tar", [_kept_name(f"debian-{suite}", key)])
+            buildah.build_debian(place / "root.tar", [_cache_name(f"debian-{suite}", key)])
 
     return _once(
         buildah, Step(f"debian-{suite}", _DEBIAN_SECONDS, (), make), key, [f"debian:{suite}-slim"]
@@ -116,7 +114,7 @@ def _image_step(buildah: Buildah, image: Image, key: str) -> Step:
             buildah.build(
                 context,
                 CHECKOUT / image.dockerfile,
-                [_kept_name(image.name, key)],
+                [_cache_name(image.name, key)],
                 dict(image.arguments),
                 uses_pip=image.uses_pip,
                 keeps_layers=image.keeps_layers,
@@ -128,8 +126,8 @@ def _image_step(buildah: Buildah, image: Image, key: str) -> Step:
 
 
 def _once(buildah: Buildah, step: Step, key: str, tags: Sequence[str]) -> Step:
-    """The step, but for what is kept; the result gets the names that Dockerfiles use."""
-    kept = _kept_name(step.name, key)
+    """The step, skipped if its image is cached, with the tags that Dockerfiles use."""
+    kept = _cache_name(step.name, key)
 
     def make() -> None:
         if not buildah.has(kept):
@@ -140,28 +138,28 @@ def _once(buildah: Buildah, step: Step, key: str, tags: Sequence[str]) -> Step:
 
 
 def _archived(buildah: Buildah, step: Step, key: str, tag: str) -> Step:
-    """The step, and an archive of its result for nodes."""
+    """The step, followed by writing the archive for nodes."""
     archive = _archive(step.name, key)
 
     def make() -> None:
         step.make()
         if not archive.exists():
             partial = archive.with_suffix(".partial")
-            buildah.write_archive(_kept_name(step.name, key), tag, partial)
+            buildah.write_archive(_cache_name(step.name, key), tag, partial)
             partial.rename(archive)
 
     return Step(step.name, step.usual or "a few seconds", step.needs, make)
 
 
-def _forget_old(buildah: Buildah) -> None:
-    """What earlier inputs have left. A few archives of each image stay, for other checkouts."""
-    current = {_kept_name(image.name, key_of(image)) for image in IMAGES.values()}
-    current |= {_kept_name(f"debian-{suite}", debian.key_of(suite)) for suite in catalog.SUITES}
-    kept = (name for name in buildah.names() if name.startswith(f"{_KEPT_PREFIX}/"))
+def _remove_outdated(buildah: Buildah) -> None:
+    """Remove images of earlier inputs. A few archives of each stay, for other checkouts."""
+    current = {_cache_name(image.name, key_of(image)) for image in IMAGES.values()}
+    current |= {_cache_name(f"debian-{suite}", debian.key_of(suite)) for suite in catalog.SUITES}
+    kept = (name for name in buildah.names() if name.startswith(f"{_CACHE_PREFIX}/"))
     buildah.remove([name for name in kept if name not in current])
     for image in IMAGES.values():
         archives = sorted(directory().glob(f"{image.name}-{'?' * 12}.tar"), key=_age)
-        for archive in archives[_KEPT:]:
+        for archive in archives[_ARCHIVES_KEPT:]:
             if archive != archive_of(image):
                 archive.unlink()
 
@@ -170,27 +168,27 @@ def _age(path: Path) -> float:
     return -path.stat().st_mtime
 
 
-_KEPT_PREFIX = "localhost/mpi-operator-build"
+_CACHE_PREFIX = "localhost/mpi-operator-build"
 
 
-def _kept_name(name: str, key: str) -> str:
-    """Under which an image is found again, as long as its inputs are the same."""
-    return f"{_KEPT_PREFIX}/{name}:{key}"
+def _cache_name(name: str, key: str) -> str:
+    """The name of an image in buildah's storage, as long as its inputs are the same."""
+    return f"{_CACHE_PREFIX}/{name}:{key}"
 
 
 @contextmanager
-def _workplace() -> Iterator[Path]:
+def _work_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=directory(), prefix="work-") as place:
         yield Path(place)
 
 
 @contextmanager
 def _context(image: Image) -> Iterator[Path]:
-    """The directory of an image, with the programs that it wants beside its files."""
+    """The build context of an image, with the programs that it needs."""
     if not image.programs:
         yield image.directory
         return
-    with _workplace() as place:
+    with _work_directory() as place:
         shutil.copytree(image.directory, place / "context")
         for name, path in binaries.provide(image.programs).items():
             shutil.copy2(path, place / "context" / name)

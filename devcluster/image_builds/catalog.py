@@ -1,4 +1,4 @@
-"""Which images there are: their Dockerfiles, and what else goes into them."""
+"""The images of this project: their Dockerfiles and their other inputs."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,23 +21,23 @@ class Image:
     arguments: Mapping[str, str] = field(default_factory=dict)
     suite: str = TRIXIE
     context: str = ""
-    """The directory that COPY copies from; that of the Dockerfile if not given."""
+    """The build context; default: the directory of the Dockerfile."""
     inputs: tuple[str, ...] = ()
-    """Globs of what COPY copies; everything in the context if not given."""
+    """Globs of the files that COPY copies; default: the whole context."""
     programs: tuple[str, ...] = ()
     """Programs of the development cluster that are added to the context."""
     uses_pip: bool = False
     keeps_layers: bool = False
-    """Whether the results of its first instructions are kept: its last inputs change often."""
+    """Whether layers are cached, because only the last inputs change often."""
     is_archived: bool = True
-    """Whether nodes want it; the others only serve to build these."""
+    """Whether nodes need it; the others are only used to build these."""
 
     @property
     def directory(self) -> Path:
         return CHECKOUT / (self.context or Path(self.dockerfile).parent)
 
     def files(self) -> list[Path]:
-        """What its content depends on, in this checkout."""
+        """The files of this checkout that its content depends on."""
         patterns = self.inputs or ("**/*",)
         found = {path for pattern in patterns for path in self.directory.glob(pattern)}
         used = {path for path in found if path.is_file() and "__pycache__" not in path.parts}
@@ -114,7 +114,7 @@ def _named(name: str, tag: str) -> str:
 
 
 def _version() -> str:
-    """The version in this checkout, which the Deployment of the operator names."""
+    """The version of this checkout, as in the Deployment of the operator."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     return str(project["version"])
 
@@ -176,7 +176,7 @@ IMAGES = {image.name: image for image in _ALL}
 
 
 def with_needs(names: Iterable[str]) -> list[Image]:
-    """These images and all that they are made of, what is needed first."""
+    """These images and all that they need, dependencies first."""
     ordered: dict[str, Image] = {}
 
     def add(name: str) -> None:
@@ -190,5 +190,5 @@ def with_needs(names: Iterable[str]) -> list[Image]:
 
 
 def archived() -> Iterator[str]:
-    """The names of the images that nodes want."""
+    """The names of the images for nodes."""
     return (image.name for image in _ALL if image.is_archived)

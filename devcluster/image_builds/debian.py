@@ -1,4 +1,4 @@
-"""The ground of all images: a minimal Debian, for what a registry calls `debian:<suite>-slim`.
+"""The base of all images: a minimal Debian, as `debian:<suite>-slim` in a registry.
 
 mmdebstrap makes it in half the time of debootstrap, and verifies the signatures of the archive with
 the keys that this machine has.
@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 from devcluster import readiness
-from devcluster.image_builds.failures import ImageNotBuilt
 
 _APT = ('APT::Install-Recommends "false"', 'Acquire::Languages "none"')
 _DPKG = (
@@ -40,13 +39,17 @@ CMD ["bash"]
 """
 
 
+class ImageNotBuilt(Exception):
+    """A build failed; the message has the image and the end of the log."""
+
+
 def recipe(suite: str) -> str:
-    """What tells one Debian from another."""
+    """Everything that the content of a base image depends on."""
     return repr((suite, *_SUITE_OPTIONS.get(suite, ()), _APT, _DPKG, APT_SETTINGS, DOCKERFILE))
 
 
 def key_of(suite: str) -> str:
-    """The same as long as the recipe is."""
+    """A hash of the recipe."""
     return hashlib.sha256(recipe(suite).encode()).hexdigest()[:12]
 
 
@@ -64,6 +67,6 @@ def make(suite: str, target: Path) -> None:
         done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         raise ImageNotBuilt(
-            f"Debian {suite} could not be made: mmdebstrap exited with {done.returncode}. Its last"
-            f" lines:\n{readiness.last_lines(log)}"
+            f"Cannot build Debian {suite}: mmdebstrap exited with {done.returncode}. The end of its"
+            f" log:\n{readiness.last_lines(log)}"
         )

@@ -1,4 +1,4 @@
-"""What identifies the content of an image: a hash of all that goes into it."""
+"""The key of an image: a hash of all its inputs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from devcluster.image_builds.catalog import CHECKOUT, IMAGES, Image
 
 
 def key_of(image: Image) -> str:
-    """Differs as soon as anything differs that the image is made of."""
+    """A key that changes with any input of the image."""
     digest = hashlib.sha256()
     for part in _parts(image):
         digest.update(hashlib.sha256(part).digest())

@@ -1,4 +1,4 @@
-"""Steps of a build, each after what it needs, as many at once as this machine has hands for."""
+"""The steps of a build, run in the order of their needs, several at once."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,17 +12,17 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True)
 class Step:
-    """Something to make, after what it needs."""
+    """One step, which runs after those that it needs."""
 
     name: str
     usual: str
-    """How long it takes; nothing is said about a step that takes no time."""
+    """How long it usually takes; a step without it is not reported."""
     needs: tuple[str, ...]
     make: Callable[[], None]
 
 
-def take(steps: Sequence[Step], say: Say, at_once: int = _AT_ONCE) -> None:
-    """Take the steps, those in front first; what fails ends it after what runs beside it."""
+def run(steps: Sequence[Step], say: Say, at_once: int = _AT_ONCE) -> None:
+    """Run the steps in order. After a failure no new step starts."""
     waiting, running, done = list(steps), dict[Future[None], Step](), set[str]()
     with ThreadPoolExecutor(at_once) as pool:
         while waiting or running:
@@ -43,4 +43,4 @@ def _timed(step: Step, say: Say) -> None:
     say(f"{step.name}: building (usually {step.usual})")
     started = time.monotonic()
     step.make()
-    say(f"{step.name}: built in {time.monotonic() - started:.0f} s")
+    say(f"{step.name}: built in {time.monotonic() - started:.0f}s")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)  # clusters of their own, on a machine tha
 @pytest.fixture
 def devcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """Runs `python -m devcluster`, and takes everything down in the end."""
-    if reason := clusters.why_not():
+    if reason := clusters.unsupported_reason():
         pytest.skip(reason)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     yield devcluster_command

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import cgroups, leftovers, network, runs, slots
+from devcluster import cgroups, network, runs, slot_cleanup, slots
 from devcluster import cluster as clusters
 from tests.support import traces
 from tests.support.pods import BUSYBOX
@@ -29,8 +29,8 @@ with Cluster(nodes=1) as cluster:
     cluster.load(Path(sys.argv[1]))
     cluster.kubectl("run", "pod", f"--image={sys.argv[2]}", "--", "sleep", "1000")
     cluster.kubectl("wait", "pod/pod", "--for=condition=Ready", "--timeout=60s")
-    guard = cluster.run.process("guard").pid
-    print(json.dumps([str(cluster.directory), cluster.network.slot, guard]), flush=True)
+    watchdog = cluster.run.process("watchdog").pid
+    print(json.dumps([str(cluster.directory), cluster.network.slot, watchdog]), flush=True)
     sys.stdin.read()
 """
 
@@ -42,7 +42,7 @@ class Owner:
     process: subprocess.Popen[str]
     directory: Path
     slot: int
-    guard: int
+    watchdog: int
 
     def traces(self) -> dict[str, list[str]]:
         return traces.of(self.directory, self.slot)
@@ -58,7 +58,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def start_owner(state: Path, busybox: Path) -> Iterator[Callable[[], Owner]]:
     """Starts processes that own a cluster with one node and one pod."""
-    if reason := clusters.why_not():
+    if reason := clusters.unsupported_reason():
         pytest.skip(reason)
     started: list[subprocess.Popen[str]] = []
 
@@ -72,8 +72,8 @@ def start_owner(state: Path, busybox: Path) -> Iterator[Callable[[], Owner]]:
         )
         started.append(process)
         assert process.stdout
-        directory, slot, guard = json.loads(process.stdout.readline())
-        return Owner(process, Path(directory), slot, guard)
+        directory, slot, watchdog = json.loads(process.stdout.readline())
+        return Owner(process, Path(directory), slot, watchdog)
 
     yield start
     for process in started:
@@ -95,7 +95,7 @@ def test_an_owner_that_is_ended_takes_everything_with_it(start_owner, number):
 
 def test_the_next_start_cleans_up_after_an_owner_and_its_guard_were_killed(start_owner):
     owner = start_owner()
-    os.kill(owner.guard, signal.SIGKILL)
+    os.kill(owner.watchdog, signal.SIGKILL)
     owner.process.kill()
     owner.process.wait()
     assert owner.traces()
@@ -104,18 +104,18 @@ def test_the_next_start_cleans_up_after_an_owner_and_its_guard_were_killed(start
 
 
 def test_the_slot_of_a_run_whose_directory_was_deleted_is_cleared_by_who_wants_it(tmp_path):
-    if reason := clusters.why_not():
+    if reason := clusters.unsupported_reason():
         pytest.skip(reason)
     directory = tmp_path / "deleted"
     directory.mkdir()
-    slot = slots.claim(directory, leftovers.clear)
+    slot = slots.claim(directory, slot_cleanup.clear)
     network.create(network.Network(slot))
     cgroups.create(slot, 0)
     directory.rmdir()
     assert traces.of(directory, slot).keys() == {"cgroups", "links", "routes"}
-    claimed = [slots.claim(tmp_path, leftovers.clear)]
+    claimed = [slots.claim(tmp_path, slot_cleanup.clear)]
     while claimed[-1] < slot:  # others may come and go meanwhile, and the lowest goes first
-        claimed.append(slots.claim(tmp_path, leftovers.clear))
+        claimed.append(slots.claim(tmp_path, slot_cleanup.clear))
     for each in claimed:
         slots.release(each)
     assert claimed[-1] == slot

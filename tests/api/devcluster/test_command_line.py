@@ -60,7 +60,7 @@ def test_up_starts_again_what_has_died(devcluster):
     assert components(devcluster("status", "-o", "json"))["kube-apiserver"] == "dead"
 
     again = devcluster("up", "--name", "mortal", "--nodes", "0")
-    assert "mortal: started again: kube-apiserver" in again.stderr
+    assert "mortal: restarted kube-apiserver" in again.stderr
     assert again.stdout == kubeconfig
     assert components(devcluster("status", "-o", "json")) == ALL_RUNNING
 
@@ -68,4 +68,4 @@ def test_up_starts_again_what_has_died(devcluster):
 def test_an_impossible_name_is_an_error_and_not_a_traceback(devcluster):
     answer = devcluster("up", "--name", "No Name")
     assert answer.returncode == 1
-    assert answer.stderr.startswith("error: 'No Name' cannot be a name")
+    assert answer.stderr.startswith("error: 'No Name' is not a valid name")

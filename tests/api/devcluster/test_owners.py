@@ -13,7 +13,7 @@ pytestmark = pytest.mark.api
 
 def components(processes: list[Process]) -> dict[str, bool]:
     """Which components live."""
-    return {each.name: each.is_alive for each in processes if each.name != "guard"}
+    return {each.name: each.is_alive for each in processes if each.name != "watchdog"}
 
 
 def test_the_next_start_cleans_up_after_a_killed_owner_and_touches_nothing_else(
@@ -22,7 +22,7 @@ def test_the_next_start_cleans_up_after_a_killed_owner_and_touches_nothing_else(
     bystander = start_control_plane()
     owner, directory = start_owner()
     processes = runs.recorded(directory)
-    next(each for each in processes if each.name == "guard").kill()
+    next(each for each in processes if each.name == "watchdog").kill()
     owner.kill()
     owner.wait()
     assert components(processes) == {"etcd": True, "kube-apiserver": True}

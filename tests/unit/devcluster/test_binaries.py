@@ -121,7 +121,7 @@ def test_a_long_build_shows_signs_of_life(fake_go, home):
     assert lines[-1].startswith("etcd v3.6.5: built in ")
 
 
-def test_who_comes_second_waits_and_says_so(fake_go, home):
+def test_a_second_build_waits_for_the_first(fake_go, home):
     fake_go(build=f"touch {home}/begun; until [ -e {home}/go-on ]; do sleep 0.01; done")
     begun, second_says = threading.Event(), []
 
@@ -138,13 +138,13 @@ def test_who_comes_second_waits_and_says_so(fake_go, home):
         assert begun.wait(30)
         second = pool.submit(build_etcd, listen)
         assert first.result(30) == second.result(30)
-    assert second_says == ["etcd: another process is building it, waiting for that"]
+    assert second_says == ["etcd: waiting for another process that builds it"]
     assert (home / "compilations").read_text() == "compiled\n"
 
 
 def test_without_go_nothing_can_be_built(home, monkeypatch):
     monkeypatch.setenv("PATH", str(home))
-    with pytest.raises(CannotBuild, match=r"no `go` on the PATH\. Install Go 1\.\d+"):
+    with pytest.raises(CannotBuild, match=r"`go` is not on the PATH\. Install Go 1\.\d+"):
         build_etcd()
 
 

@@ -34,19 +34,19 @@ def test_build_takes_programs_and_uses(home, monkeypatch, capsys, asked, built):
 @pytest.mark.usefixtures("no_go")
 def test_build_fails_where_nothing_can_be_built(capsys):
     assert main(["build"]) == 1
-    assert "no `go` on the PATH" in capsys.readouterr().err
+    assert "`go` is not on the PATH" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_go")
 def test_build_if_possible_only_says_why_nothing_was_built(capsys):
     assert main(["build", "--if-possible"]) == 0
-    assert "no `go` on the PATH" in capsys.readouterr().err
+    assert "`go` is not on the PATH" in capsys.readouterr().err
 
 
 def test_an_unknown_program_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["build", "minikube"])
-    assert "'minikube' is none of etcd, kube-apiserver" in capsys.readouterr().err
+    assert "'minikube' is not one of etcd, kube-apiserver" in capsys.readouterr().err
 
 
 def test_status_of_nothing_is_an_empty_list_and_a_failure(capsys):
@@ -54,19 +54,18 @@ def test_status_of_nothing_is_an_empty_list_and_a_failure(capsys):
     assert capsys.readouterr().out == "[]\n"
 
 
-def test_taking_down_what_is_not_up_is_fine(capsys):
+def test_down_of_a_cluster_that_is_not_up_succeeds(capsys):
     assert main(["down"]) == 0
     assert main(["down", "--all"]) == 0
-    assert capsys.readouterr().err == "default: not up\nNothing is up.\n"
+    assert capsys.readouterr().err == "default: not up\nNo cluster is up.\n"
 
 
-def test_who_takes_down_what_is_not_up_hears_what_is(capsys):
+def test_down_of_a_cluster_that_is_not_up_names_those_that_are(capsys):
     runs.create("two").detach()
     assert main(["down"]) == 0
     assert main(["down", "--name", "two"]) == 0
     assert capsys.readouterr().err == (
-        "default: not up; others are: two (python -m devcluster down --name NAME)\n"
-        "two: down, its data deleted\n"
+        "default: not up; these are up: two (use --name NAME)\ntwo: down, its data deleted\n"
     )
 
 
@@ -90,7 +89,7 @@ def test_clean_removes_programs_that_are_not_pinned_any_more(fake_go):
 def test_clean_removes_images_only_when_asked(home, monkeypatch):
     monkeypatch.setattr(slots, "DIRECTORY", home / "slots")
     (home / "slots").mkdir()
-    (home / "slots" / "1").write_text(str(home))  # somebody who is there has it
+    (home / "slots" / "1").write_text(str(home))  # claimed by a directory that exists
     stores = [home / "cache" / "mpi-operator" / "nodes" / name for name in ("0-0", "1-0")]
     for store in stores:
         store.mkdir(parents=True)
@@ -101,7 +100,7 @@ def test_clean_removes_images_only_when_asked(home, monkeypatch):
 
 
 def test_nodes_where_they_are_impossible_are_an_error_that_says_why(monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "why_not", lambda: "Nodes need a miracle.")
+    monkeypatch.setattr(cluster, "unsupported_reason", lambda: "Nodes need a miracle.")
     assert main(["up", "--nodes", "2"]) == 1
     assert "error: Nodes need a miracle." in capsys.readouterr().err
 

@@ -100,14 +100,14 @@ def test_steps_wait_for_what_they_need_and_go_in_order_otherwise():
     def step(name: str, *needs: str) -> Step:
         return Step(name, "", needs, lambda: done.append(name))
 
-    steps.take([step("c", "b"), step("a"), step("b", "a"), step("d")], quiet, at_once=1)
+    steps.run([step("c", "b"), step("a"), step("b", "a"), step("d")], quiet, at_once=1)
     assert done == ["a", "b", "c", "d"]
 
 
 def test_steps_that_do_not_need_each_other_go_side_by_side():
     both = threading.Barrier(2, timeout=10)
     pair = [Step(name, "", (), lambda: [both.wait()].clear()) for name in ("a", "b")]
-    steps.take(pair, quiet, at_once=2)
+    steps.run(pair, quiet, at_once=2)
     assert not both.broken
 
 
@@ -119,15 +119,15 @@ def test_a_step_that_fails_ends_the_build():
 
     following = Step("b", "", ("a",), lambda: done.append("b"))
     with pytest.raises(ValueError, match="no"):
-        steps.take([Step("a", "", (), fail), following], quiet)
+        steps.run([Step("a", "", (), fail), following], quiet)
     assert done == []
 
 
 def test_it_is_said_what_takes_time_and_how_long_that_usually_is():
     said: list[str] = []
     long, short = Step("a", "a minute", (), lambda: None), Step("b", "", (), lambda: None)
-    steps.take([long, short], said.append)
-    assert said == ["a: building (usually a minute)", "a: built in 0 s"]
+    steps.run([long, short], said.append)
+    assert said == ["a: building (usually a minute)", "a: built in 0s"]
 
 
 def test_the_archives_are_outside_the_checkout():

@@ -82,11 +82,11 @@ def test_an_oci_archive_names_its_images_in_another_place(tmp_path):
     ],
 )
 def test_an_archive_without_names_is_refused(tmp_path, files):
-    with pytest.raises(BadArchive, match="names no image"):
+    with pytest.raises(BadArchive, match="has no named image"):
         images.names_in(write(tmp_path / "nameless.tar", **files))
 
 
 def test_what_is_no_archive_is_refused(tmp_path):
     (tmp_path / "note.txt").write_text("hello")
-    with pytest.raises(BadArchive, match=r"note\.txt cannot be read as an image archive"):
+    with pytest.raises(BadArchive, match=r"Cannot read .*note\.txt as an image archive"):
         images.names_in(tmp_path / "note.txt")

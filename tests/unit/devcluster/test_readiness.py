@@ -37,7 +37,7 @@ def test_waiting_ends_when_it_is_ready(run):
 
 
 def test_a_process_that_ends_is_not_waited_for_and_its_last_words_are_shown(run):
-    with pytest.raises(NotReady, match=r"(?s)server ended.* exit code 7.*no such flag"):
+    with pytest.raises(NotReady, match=r"(?s)server exited with code 7.*no such flag"):
         readiness.wait_until(never, run("echo no such flag; exit 7"), 30)
 
 
@@ -45,7 +45,7 @@ def test_a_process_that_takes_too_long_is_given_up_and_its_last_words_are_shown(
     server = run("echo waiting for etcd; sleep 1000")
     while "etcd" not in server.log.read_text():
         assert server.is_alive
-    with pytest.raises(NotReady, match=r"(?s)not ready after 0 s.*waiting for etcd"):
+    with pytest.raises(NotReady, match=r"(?s)not ready after 0s.*waiting for etcd"):
         readiness.wait_until(never, server, 0)
 
 

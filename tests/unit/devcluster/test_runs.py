@@ -36,7 +36,7 @@ def dummy_of(directory: Path) -> Process:
 
 
 def kill_guard(directory: Path) -> None:
-    next(each for each in runs.recorded(directory) if each.name == "guard").kill()
+    next(each for each in runs.recorded(directory) if each.name == "watchdog").kill()
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def owner() -> Iterator[StartOwner]:
 
 @pytest.fixture
 def abandon(owner: StartOwner) -> Abandon:
-    """Makes runs whose owners and guards were killed, and returns their directories."""
+    """Makes runs whose owners and watchdogs were killed, and returns their directories."""
 
     def make(count: int) -> list[Path]:
         owners = [owner() for _ in range(count)]
@@ -105,7 +105,7 @@ def test_an_ended_run_leaves_nothing(begin):
     run = begin()
     processes = run.processes()
     run.end()
-    assert {each.name for each in processes} == {"dummy", "guard"}
+    assert {each.name for each in processes} == {"dummy", "watchdog"}
     assert not any(each.is_alive for each in processes)
     assert not run.directory.exists()
 
@@ -238,8 +238,8 @@ def test_a_name_belongs_to_one_run(begin):
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "a.b", "../etc", "-a", "a" * 41, "a b"])
-def test_some_names_cannot_be(name):
-    with pytest.raises(runs.BadName, match="cannot be a name"):
+def test_invalid_names_are_refused(name):
+    with pytest.raises(runs.BadName, match="is not a valid name"):
         runs.checked_name(name)
 
 

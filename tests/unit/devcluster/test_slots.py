@@ -3,7 +3,7 @@ from ipaddress import IPv4Network
 import pytest
 
 from devcluster import slots
-from devcluster.network import MOST_NODES, Network
+from devcluster.network import MAX_NODES, Network
 
 
 @pytest.fixture(autouse=True)
@@ -60,8 +60,8 @@ def test_when_all_are_taken_that_is_said(home, monkeypatch):
 def test_the_addresses_of_a_cluster_lie_in_its_range_and_are_all_different():
     network = Network(3)
     whole = IPv4Network(network.range)
-    pods = [IPv4Network(network.pod_range(node)) for node in range(MOST_NODES)]
-    nodes = [network.host_address, *(network.node_address(node) for node in range(MOST_NODES))]
+    pods = [IPv4Network(network.pod_range(node)) for node in range(MAX_NODES)]
+    nodes = [network.host_address, *(network.node_address(node) for node in range(MAX_NODES))]
     ranges = [*pods, *(IPv4Network(address) for address in nodes)]
     assert all(each.subnet_of(whole) for each in ranges)
     assert not any(
@@ -70,4 +70,4 @@ def test_the_addresses_of_a_cluster_lie_in_its_range_and_are_all_different():
 
 
 def test_names_of_links_fit_into_the_kernel():
-    assert len(Network(slots.COUNT - 1).link(MOST_NODES - 1)) <= 15
+    assert len(Network(slots.COUNT - 1).link(MAX_NODES - 1)) <= 15

@@ -1,6 +1,6 @@
-"""The guard of one run: waits until the owner lets go of the lock, then reaps.
+"""The watchdog of one run: waits until the owner releases the lock, then reaps.
 
-The kernel frees the lock however the owner dies, so a killed test run leaves nothing behind.
+The kernel releases the lock however the owner dies, so a killed test run leaves nothing behind.
 """
 
 import os
@@ -11,7 +11,7 @@ from devcluster import locks, runs
 
 
 def main(directory: Path) -> None:
-    """Wait for the owner's end and clean up after it."""
+    """Wait until the owner has ended, and clean up after it."""
     os.close(locks.wait_for_lock(directory / "lock"))
     runs.reap()
 
