@@ -1,24 +1,24 @@
-"""The operator as a Deployment: two processes, one of which leads, under the strictest rules.
+"""The Deployment of the operator: two replicas, one of which leads, under restricted Pod Security.
 
-`make generate` writes it to `deploy/mpi-operator.yaml`, with all that it needs.
+`make generate` writes it to `deploy/mpi-operator.yaml`, with everything that it needs.
 """
 
 from devcluster.image_builds.catalog import IMAGES
 from scripts.manifests import LABELS, NAME, NAMESPACE, Manifest, named
 
 HEALTH_PORT = 8080
-# What people who patch or select by hand know from the Go operator's manifests.
+# The Go operator's manifests have the label `app`, and people select and patch by it.
 _SELECTOR = {"app": NAME, **LABELS}
 
 
 def namespace() -> Manifest:
-    """Where the operator lives. What else comes there has to be as harmless as it is."""
+    """The namespace of the operator. Pod Security holds all of its pods to the same rules."""
     enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
     return named("v1", "Namespace", NAMESPACE, labels=enforced)
 
 
 def deployment() -> Manifest:
-    """Two processes: while one is replaced or its node is lost, the other has warm caches."""
+    """Two replicas: while one is replaced or its node is lost, the other has warm caches."""
     return named("apps/v1", "Deployment", NAME, NAMESPACE, {"app": NAME}) | {
         "spec": {
             "replicas": 2,
@@ -28,7 +28,7 @@ def deployment() -> Manifest:
                     "labels": _SELECTOR,
                     "annotations": {
                         "kubectl.kubernetes.io/default-container": NAME,
-                        # A mesh's proxy would have to be up before the API server can be asked.
+                        # A mesh's proxy would delay the first request to the API server.
                         "sidecar.istio.io/inject": "false",
                     },
                 },
@@ -39,7 +39,7 @@ def deployment() -> Manifest:
 
 
 def disruption_budget() -> Manifest:
-    """A drained node takes one of the two at a time."""
+    """Draining nodes evicts one of the two replicas at a time."""
     return named("policy/v1", "PodDisruptionBudget", NAME, NAMESPACE) | {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _SELECTOR}}
     }
@@ -54,14 +54,14 @@ def _pod() -> Manifest:
             "runAsGroup": 65532,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        # On two nodes where there are two.
+        # On different nodes if possible.
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
                 "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "ScheduleAnyway",
                 "labelSelector": {"matchLabels": _SELECTOR},
-                "matchLabelKeys": ["pod-template-hash"],  # those of before, which end, do not count
+                "matchLabelKeys": ["pod-template-hash"],  # do not count pods of older versions
             }
         ],
         "containers": [_container()],
@@ -75,8 +75,8 @@ def _container() -> Manifest:
         "imagePullPolicy": "IfNotPresent",
         "args": [f"--lock-namespace={NAMESPACE}"],
         "ports": [{"name": "http", "containerPort": HEALTH_PORT}],
-        # It renews its lease within seconds or stops, so it gets no limit of CPU that could make
-        # it miss that; ten thousand pods fit into a fraction of this memory.
+        # No CPU limit: throttling could make it miss the renewal of its lease. Ten thousand pods
+        # need a fraction of this memory.
         "resources": {
             "requests": {"cpu": "100m", "memory": "128Mi"},
             "limits": {"memory": "1Gi"},
@@ -88,7 +88,7 @@ def _container() -> Manifest:
         },
         "livenessProbe": _probe("/healthz", period=20, failures=3),
         "readinessProbe": _probe("/readyz", period=5, failures=2),
-        # So that its last sentence is in the status of the pod.
+        # So that the status of the pod has the last log line.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

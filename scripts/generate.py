@@ -1,4 +1,4 @@
-"""Writes the files that are made from other files, or checks that they are up to date.
+"""Writes the generated files, or checks that they are up to date.
 
 python scripts/generate.py            write
 python scripts/generate.py --check    fail if anything would change
@@ -26,15 +26,15 @@ HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
 
 def metrics_reference() -> str:
-    """Every metric with its labels and meaning."""
+    """Every metric with its labels and its meaning."""
     JobMetrics(jobs := CollectorRegistry())
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (
-        f"{HEADER}# Metrics\n\n## About jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
-        f"## About talking to Kubernetes (`mpi_operator.kube`)\n\n{columns}"
+        f"{HEADER}# Metrics\n\n## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"## Kubernetes client (`mpi_operator.kube`)\n\n{columns}"
         f"{''.join(_metric_rows(kube))}\n"
-        "Beside these there are `process_…` and `python_info`, as from every Python program.\n"
+        "The operator also exports `process_…` and `python_info`, like every Python program.\n"
     )
 
 
@@ -47,8 +47,8 @@ def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
         yield f"| `{name}` | {family.type} | {labels} | {meaning} |\n"
 
 
-def definition() -> str:
-    """The custom resource definition, to be installed with `kubectl apply -f`."""
+def crd() -> str:
+    """The CRD, for `kubectl apply -f`."""
     header = "# Made by `make generate`. Do not edit.\n"
     return header + yaml.dump(
         custom_resource_definition(), Dumper=manifests.NoAliases, sort_keys=False
@@ -64,7 +64,7 @@ def job_reference() -> str:
 
 
 def _fields(parent: schema.Schema, path: str = "") -> Iterator[tuple[str, schema.Schema]]:
-    """Every documented field below a schema, with its path; a pod template is one field."""
+    """Every field with a description below a schema, with its path; a pod template is one field."""
     for name, field in parent.get("properties", {}).items():
         inner = f"{path}.{name}" if path else name
         if "description" in field:
@@ -92,12 +92,13 @@ def operator_reference() -> str:
     )
     return (
         f"{HEADER}# `mpi-operator`\n\n"
-        "One dash is as good as two, and `--flag value` as good as `--flag=value`. `--help` shows"
-        " the flags, `--version` the version.\n\n"
+        "One dash works like two, and `--flag value` like `--flag=value`. `--help` shows the flags,"
+        " `--version` shows the version.\n\n"
         f"## Flags\n\n| flag | default | meaning |\n|---|---|---|\n{flags}\n"
-        "## Flags without effect\n\nTaken, so that a Deployment made for the Go operator starts;"
-        f" a warning names them.\n\n| flag | why |\n|---|---|\n{ignored}\n"
-        f"## Exit codes\n\n| code | why it ended | what to do |\n|---|---|---|\n{codes}"
+        "## Flags without effect\n\nThe operator accepts these flags, so that a Deployment made for"
+        " the Go operator starts, and logs a warning.\n\n"
+        f"| flag | why |\n|---|---|\n{ignored}\n"
+        f"## Exit codes\n\n| code | what happened | what to do |\n|---|---|---|\n{codes}"
         f"| {' | '.join(exit_codes.SECOND_SIGNAL)} |\n"
     )
 
@@ -113,35 +114,35 @@ def _code(advice: str) -> str:
 
 def account() -> str:
     return manifests.written(
-        manifests.account(), "Who the operator is, and its Lease. For all installations."
+        manifests.account(), "Service account and leader election. Every installation needs it."
     )
 
 
 def cluster_roles() -> str:
     return manifests.written(
-        manifests.cluster(), "Everything for an operator that looks after all namespaces."
+        manifests.cluster(), "Everything for an operator that runs the jobs of all namespaces."
     )
 
 
 def user_roles() -> str:
-    return manifests.written(manifests.users(), "Roles for people who have jobs.")
+    return manifests.written(manifests.users(), "Roles for users of MPIJobs.")
 
 
 def namespaced_roles() -> str:
     return manifests.written(
         manifests.namespaced(),
-        "For an operator with --namespace: kubectl apply -n NAMESPACE -f this, for each of them.",
+        "For an operator with --namespace: kubectl apply -n NAMESPACE -f, for each namespace.",
     )
 
 
 def gang_scheduling_roles() -> str:
     return manifests.written(
-        manifests.gang_scheduling(), "In addition, for an operator with --gang-scheduling."
+        manifests.gang_scheduling(), "Additional roles for an operator with --gang-scheduling."
     )
 
 
 def whole_installation() -> str:
-    """All that `kubectl apply -f` needs to know, in the order in which it can be created."""
+    """The whole installation in one file, in the order in which objects can be created."""
     return manifests.written(
         [
             deployment.namespace(),
@@ -150,12 +151,12 @@ def whole_installation() -> str:
             deployment.deployment(),
             deployment.disruption_budget(),
         ],
-        "MPI Operator for all namespaces: kubectl apply -f this.",
+        "MPI Operator for all namespaces. Install it with kubectl apply -f.",
     )
 
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "deploy/crds/mpijobs.kubeflow.org.yaml": definition,
+    "deploy/crds/mpijobs.kubeflow.org.yaml": crd,
     "deploy/mpi-operator.yaml": whole_installation,
     "deploy/rbac/account.yaml": account,
     "deploy/rbac/cluster.yaml": cluster_roles,

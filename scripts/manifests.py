@@ -1,7 +1,6 @@
-"""What has to be installed beside the CRD: who the operator is, and what it may do.
+"""The operator's service account and RBAC rules, which `make generate` writes to `deploy/rbac/`.
 
-The rules are data, each with its reason, and no wider than the calls that the operator makes.
-`make generate` writes them to `deploy/rbac/`.
+The rules are data, each with its reason, and allow only the calls that the operator makes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ AGGREGATE = "rbac.authorization.kubeflow.org/aggregate-to"
 
 @dataclass(frozen=True)
 class Rule:
-    """What may be done with some resources, and what for."""
+    """A policy rule and the reason for it."""
 
     why: str
     group: str
@@ -40,64 +39,63 @@ class Rule:
         }
 
 
-# In every namespace whose jobs are looked after.
+# In every namespace with jobs.
 OPERATOR = (
     Rule(
-        "The jobs. They are deleted only where somebody asked for that, by a time to live.",
+        "MPIJobs. The operator deletes one only if its author asked for that with a TTL.",
         "kubeflow.org",
         "mpijobs",
         "get list watch delete",
     ),
-    Rule("To say what happens to a job.", "kubeflow.org", "mpijobs/status", "update"),
+    Rule("To update the status of an MPIJob.", "kubeflow.org", "mpijobs/status", "update"),
     Rule(
-        "To own what a job is made of, where the cluster asks for more than ownership by name"
-        " (OpenShift).",
+        "For owner references with blockOwnerDeletion, where the cluster checks them (OpenShift).",
         "kubeflow.org",
         "mpijobs/finalizers",
         "update",
     ),
     Rule(
-        "The workers; of the launcher, how it is.",
+        "To run workers, and to read the state of the launcher's pod.",
         "",
         "pods",
         "create get list watch patch delete",
     ),
     Rule(
-        "What a launcher says about workers that do not answer: nobody else knows.",
+        "To read from the launcher's log which workers do not answer.",
         "",
         "pods/log",
         "get",
     ),
     Rule(
-        "Through these the hosts of a job find each other, and their list.",
+        "For the DNS names and the hostfile of a job.",
         "",
         "services configmaps",
         "create get list watch patch",
     ),
     Rule(
-        "The key pair of a job. Read by name, to see whose it is where the name is taken;"
-        " never listed or watched.",
+        "For the SSH keys of a job. Get shows who owns a Secret whose name is taken; the operator"
+        " never lists or watches Secrets.",
         "",
         "secrets",
         "create get",
     ),
     Rule(
-        "The launcher. Update, because resuming it replaces its scheduling directives.",
+        "For the launcher. Update, because resuming it replaces its scheduling directives.",
         "batch",
         "jobs",
         "create get list watch update patch delete",
     ),
     Rule(
-        "To forget the start time of a launcher that is resumed.", "batch", "jobs/status", "update"
+        "To reset the start time of a launcher that is resumed.", "batch", "jobs/status", "update"
     ),
-    Rule("To tell people.", "", "events", "create patch"),
+    Rule("To record events.", "", "events", "create patch"),
 )
 
 # In the lock namespace.
 LOCK = (
-    Rule("To decide who leads.", "coordination.k8s.io", "leases", "create"),
+    Rule("For leader election.", "coordination.k8s.io", "leases", "create"),
     Rule(
-        "The one Lease. A name cannot be asked for when creating.",
+        "For the one Lease of the operator. RBAC cannot restrict create by name.",
         "coordination.k8s.io",
         "leases",
         "get watch update",
@@ -117,7 +115,7 @@ GANG = (
         "create get list watch patch delete",
     ),
     Rule(
-        "How important the pods of a job are decides how much of it must fit.",
+        "To compute the minimum resources of a PodGroup, which depend on the pods' priorities.",
         "scheduling.k8s.io",
         "priorityclasses",
         "get list watch",
@@ -126,19 +124,19 @@ GANG = (
 
 EDIT = (
     Rule(
-        "All that one does with jobs.",
+        "To create, change and delete MPIJobs.",
         "kubeflow.org",
         "mpijobs",
         "create get list watch update patch delete deletecollection",
     ),
-    Rule("Their status is the operator's.", "kubeflow.org", "mpijobs/status", "get"),
+    Rule("Only the operator writes the status.", "kubeflow.org", "mpijobs/status", "get"),
     Rule("For kubectl scale.", "kubeflow.org", "mpijobs/scale", "get update patch"),
 )
-VIEW = (Rule("To look.", "kubeflow.org", "mpijobs mpijobs/status", "get list watch"),)
+VIEW = (Rule("To view MPIJobs.", "kubeflow.org", "mpijobs mpijobs/status", "get list watch"),)
 
 
 def account() -> list[Manifest]:
-    """Who the operator is, and its Lease: needed however jobs are looked after."""
+    """The service account and its role for leader election, which every installation needs."""
     return [
         named("v1", "ServiceAccount", NAME, NAMESPACE),
         _role("Role", f"{NAME}-leader-election", LOCK, NAMESPACE),
@@ -147,7 +145,7 @@ def account() -> list[Manifest]:
 
 
 def cluster() -> list[Manifest]:
-    """The operator for all namespaces, and roles for its users."""
+    """The roles for an operator in all namespaces, and for its users."""
     return [
         *account(),
         _role("ClusterRole", NAME, OPERATOR),
@@ -157,12 +155,12 @@ def cluster() -> list[Manifest]:
 
 
 def namespaced() -> list[Manifest]:
-    """For one namespace of those given with --namespace: to be applied in each of them."""
+    """The role for an operator with --namespace, to be applied in each of the namespaces."""
     return [_role("Role", NAME, OPERATOR), _binding("RoleBinding", NAME, "Role")]
 
 
 def gang_scheduling() -> list[Manifest]:
-    """What --gang-scheduling needs more. PriorityClasses have no namespace."""
+    """The additional role for --gang-scheduling. PriorityClasses are cluster-scoped."""
     name = f"{NAME}-gang-scheduling"
     return [
         _role("ClusterRole", name, GANG),
@@ -171,7 +169,7 @@ def gang_scheduling() -> list[Manifest]:
 
 
 def users() -> list[Manifest]:
-    """Kubeflow's roles for people, by the names that they always had."""
+    """Kubeflow's roles for users, with the names of the Go operator."""
     mine = f"{AGGREGATE}-kubeflow-mpijobs-admin"
     admin = _role("ClusterRole", "kubeflow-mpijobs-admin", (), labels=_aggregated("admin"))
     admin["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {mine: "true"}}]}
@@ -193,7 +191,7 @@ def named(
     namespace: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """The beginning of an object of ours."""
+    """An object with only its type and metadata."""
     where = {"namespace": namespace} if namespace else {}
     metadata = {"name": name, **where, "labels": LABELS | dict(labels or {})}
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
@@ -218,7 +216,7 @@ def _binding(kind: str, name: str, role: str, namespace: str = "") -> Manifest:
 
 
 def written(objects: Iterable[Manifest], purpose: str) -> str:
-    """A file for `kubectl apply -f`, with the reason of each rule beside it."""
+    """A file for `kubectl apply -f`, with the reason for each rule."""
     header = f"# Made by `make generate`. Do not edit.\n# {purpose}\n"
     texts = (yaml.dump(each, Dumper=NoAliases, sort_keys=False, width=120) for each in objects)
     return header + "---\n".join(map(_with_reasons, texts))
@@ -233,7 +231,7 @@ def _with_reasons(text: str) -> str:
 
 
 class NoAliases(yaml.SafeDumper):
-    """Equal parts are written out: aliases are legal YAML, and still surprise people."""
+    """Repeats equal parts, because YAML aliases surprise people."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

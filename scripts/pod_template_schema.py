@@ -1,10 +1,10 @@
-"""Writes the schema of pod templates, as an API server of the development cluster tells it.
+"""Writes the schema of pod templates, as an API server of the development cluster reports it.
 
 python -m scripts.pod_template_schema
 
-Run it by hand when `tools/` moves to another Kubernetes. A custom resource definition may not refer
-to other schemas, so every reference is replaced by what it stands for; descriptions are left out,
-because with them the definition would be too large for `kubectl apply`.
+Run it by hand when `tools/` moves to another version of Kubernetes. A CRD cannot refer to other
+schemas, so every reference is resolved; descriptions are dropped, because with them the CRD would
+be too large for `kubectl apply`.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _INT_OR_STRING: Schema = {
 }
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
-# What a plain resolution would get wrong or make too large.
+# Schemas that resolving references would get wrong or make too large.
 _SPECIAL: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _INT_OR_STRING,
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _INT_OR_STRING
@@ -34,7 +34,7 @@ _SPECIAL: dict[str, Schema] = {
         "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
         r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
     },
-    # Of the metadata of an object inside another one, only what its author may say.
+    # An embedded object has only the metadata that its author may set.
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
         "type": "object",
         "properties": {
@@ -67,7 +67,7 @@ def _resolved(schema: Schema, schemas: dict[str, Schema]) -> Schema:
         return _SPECIAL.get(name) or _resolved(schemas[name], schemas)
     resolved = {key: schema[key] for key in _KEPT if key in schema}
     if "enum" in schema:
-        # Pods take an empty string for "nothing said", so templates do too.
+        # In pods an empty string means "not given", so in templates, too.
         resolved["enum"] = sorted({"", *schema["enum"]})
     if "properties" in schema:
         resolved["properties"] = {
@@ -86,9 +86,9 @@ def _reference(schema: Schema) -> str:
 
 
 def _with_default_keys(resolved: Schema, schema: Schema, schemas: dict[str, Schema]) -> Schema:
-    """Keys of lists need a default where they may be left out; nothing else gets one.
+    """The schema with defaults for optional keys of list maps, which need one.
 
-    A template is stored as it was written: pods get their defaults when they are made.
+    No other field gets one: a template is stored as written, and pods get their own defaults.
     """
     for key in schema.get("x-kubernetes-list-map-keys", ()):
         if key not in resolved["items"].get("required", ()):

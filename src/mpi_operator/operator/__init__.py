@@ -1,6 +1,6 @@
-"""The `mpi-operator` program: a controller as a process that people run.
+"""The `mpi-operator` program: runs the controller as a process.
 
-`options` are its flags, `program` the wiring, `life` the order of things from the first question
-to the last write. `preflight` asks whether all that is needed is there, `standby` watches the
-lease, `health` and `endpoints` answer probes, `logs` and `exit_codes` say what happened.
+`options` are its flags, `main` wires the parts together, and `lifecycle` runs them in order.
+`preflight` checks the API server at startup, `standby` checks the lease, `health` and `endpoints`
+answer probes, `log_format` and `exit_codes` report what happened.
 """

@@ -1,67 +1,68 @@
-"""Why the program ended, as a number for machines and a sentence for people."""
+"""The exit codes of `mpi-operator`, and the exception that ends it with one."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the operator's process ends with. Anything but 0 is worth a restart and a look."""
+    """Why the process ended. Every code but 0 is worth a restart and an investigation."""
 
-    ASKED_TO_STOP = 0
+    STOPPED = 0
     BUG = 1
     USAGE = 2
     KIND_MISSING = 3
-    NOT_ALLOWED = 4
+    FORBIDDEN = 4
     LEASE_LOST = 5
     BAD_CONFIGURATION = 6
-    PORT_TAKEN = 7
+    PORT_IN_USE = 7
 
 
 INSTALL_CRD = "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
 
+# Exit code → what happened, what to do.
 MEANINGS: dict[ExitCode, tuple[str, str]] = {
-    ExitCode.ASKED_TO_STOP: (
-        "asked to stop, by SIGTERM or SIGINT",
-        "nothing; also the end of --help and --version",
+    ExitCode.STOPPED: (
+        "The operator was stopped by SIGTERM or SIGINT, or printed --help or --version",
+        "Nothing",
     ),
     ExitCode.BUG: (
-        "a mistake in the operator",
-        "report it, with the last log line",
+        "The operator failed because of a bug",
+        "Report the bug with the last log line",
     ),
     ExitCode.USAGE: (
-        "flags that make no sense",
-        "see the sentence on stderr, and --help",
+        "A flag is unknown or has an invalid value",
+        "Read the error on stderr and --help",
     ),
     ExitCode.KIND_MISSING: (
-        "the API server does not know a kind that is needed, such as MPIJob",
-        f"{INSTALL_CRD}; for PodGroups install the gang scheduler",
+        "The API server does not serve a required kind, such as MPIJob",
+        f"{INSTALL_CRD}; for PodGroup, install the gang scheduler",
     ),
-    ExitCode.NOT_ALLOWED: (
-        "the API server does not let us read what we need",
-        "apply deploy/rbac/; the log says what is missing, in the server's words",
+    ExitCode.FORBIDDEN: (
+        "The operator is not allowed to read what it needs",
+        "Apply deploy/rbac/; the log has the API server's error for each missing permission",
     ),
     ExitCode.LEASE_LOST: (
-        "somebody else leads now, or the lease could not be renewed",
-        "nothing, if it is rare; else look at the API server and the network",
+        "Another process became the leader, or the lease could not be renewed",
+        "Nothing if it is rare; otherwise check the API server and the network",
     ),
     ExitCode.BAD_CONFIGURATION: (
-        "no kubeconfig or service account that can work",
-        "see the log, which says which file and which entry",
+        "The kubeconfig or the service account cannot be used",
+        "Read the log, which names the file and the entry",
     ),
-    ExitCode.PORT_TAKEN: (
-        "a port to answer probes or to serve metrics on cannot be had",
-        "choose another with --health-port or --monitoring-port",
+    ExitCode.PORT_IN_USE: (
+        "The health or metrics port is in use",
+        "Choose another port with --health-port or --monitoring-port",
     ),
 }
 
-# Not ours to choose: how a shell tells that a signal ended a process.
-SECOND_SIGNAL = ("128 + n", "signal n came a second time, while stopping", "nothing")
+# Not ours to choose: shells report a process that a signal ended in this way.
+SECOND_SIGNAL = ("128 + n", "Signal n arrived a second time while the operator stopped", "Nothing")
 
 
-class Ending(Exception):
-    """The program ends: with which code, why, and the facts for the log."""
+class Exit(Exception):
+    """Ends the operator with an exit code; the message and the fields go to the log."""
 
-    def __init__(self, code: ExitCode, why: str, **facts: object) -> None:
-        super().__init__(why)
+    def __init__(self, code: ExitCode, message: str, **fields: object) -> None:
+        super().__init__(message)
         self.code = code
-        self.why = why
-        self.facts = facts
+        self.message = message
+        self.fields = fields

@@ -1,18 +1,18 @@
-"""What the probes are told: whether to restart this process, and whether to count on it."""
+"""The state behind the liveness and readiness probes."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-# A server that restarts, or a watch that breaks, is mended sooner than that.
-PATIENCE_SECONDS = 30.0
+# A restarting API server or a broken watch usually recovers sooner.
+GRACE_SECONDS = 30.0
 
-NOT_ASKED_YET = "the API server has not been asked yet"
+NOT_CONTACTED = "the API server has not been contacted yet"
 STOPPING = "the operator is stopping"
 
 
 class Caches(Protocol):
-    """What is known of the cluster."""
+    """The watch caches of the controller."""
 
     @property
     def is_synced(self) -> bool: ...
@@ -22,7 +22,7 @@ class Caches(Protocol):
 
 
 class Candidate(Protocol):
-    """Who competes for the lease."""
+    """The candidate for the lease."""
 
     @property
     def is_leader(self) -> bool: ...
@@ -32,39 +32,39 @@ class Candidate(Protocol):
 
 
 class Health:
-    """Filled by the program as it goes, read by the endpoints. All answers are sentences."""
+    """Written by the other modules while they run, read by the endpoints."""
 
     def __init__(
         self, caches: Caches, candidate: Candidate, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.waiting_for = NOT_ASKED_YET  # what has to happen before there is anything else to say
-        self.lock_trouble = ""  # why this process cannot even stand by
+        self.waiting_for = NOT_CONTACTED  # why the process cannot do anything yet
+        self.lease_problem = ""  # why the process could not take over the lease
         self._caches = caches
         self._candidate = candidate
         self._clock = clock
-        self._troubled_since: float | None = None
+        self._problems_since: float | None = None
 
-    def illnesses(self) -> list[str]:
-        """Why this process cannot recover; empty when all is well."""
-        # Asking notices that a lease has run out, also where its thread no longer says so.
+    def liveness_problems(self) -> list[str]:
+        """Why this process cannot recover; empty if it is alive."""
+        # Reading `is_leader` detects an expired lease even if the lease thread is dead.
         if self._candidate.is_leader or not self._candidate.why_lost:
             return []
-        return [f"this process will never lead again: {self._candidate.why_lost}"]
+        return [f"this process can never lead again: {self._candidate.why_lost}"]
 
-    def obstacles(self) -> list[str]:
-        """Why not to count on this process now; empty when it leads or could lead at once."""
+    def readiness_problems(self) -> list[str]:
+        """Why this process is not ready; empty if it leads or could lead at once."""
         if self.waiting_for:
             return [self.waiting_for]
-        behind = [] if self._caches.is_synced else ["the caches are still being read"]
-        lasting = self._caches.problems if behind or self._is_trouble_lasting() else []
-        return [*behind, *lasting, *filter(None, [self.lock_trouble])]
+        unsynced = [] if self._caches.is_synced else ["the caches have not synced yet"]
+        lasting = self._caches.problems if unsynced or self._have_problems_lasted() else []
+        return [*unsynced, *lasting, *filter(None, [self.lease_problem])]
 
-    def _is_trouble_lasting(self) -> bool:
-        """Whether there has been trouble each time somebody asked, for long enough."""
+    def _have_problems_lasted(self) -> bool:
+        """Whether every probe within the grace period found a problem."""
         now = self._clock()
         if not self._caches.problems:
-            self._troubled_since = None
-        elif self._troubled_since is None:
-            self._troubled_since = now
-        since = self._troubled_since
-        return since is not None and now - since >= PATIENCE_SECONDS
+            self._problems_since = None
+        elif self._problems_since is None:
+            self._problems_since = now
+        since = self._problems_since
+        return since is not None and now - since >= GRACE_SECONDS

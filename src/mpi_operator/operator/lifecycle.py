@@ -1,12 +1,11 @@
-"""The life of the operator, from the first question to the last write.
+"""The lifecycle of the operator: the order of its steps from the first request to the last write.
 
-    preflight ──► compete for the lease, caches warm ──► refresh ──► lead ──► stop
-                                                                                │
-    writes end ──► caches end ──► the lease is released   ◄─────────────────────┘
+    preflight ──► compete for the lease while the caches sync ──► refresh ──► lead ──► stop
+                                                                                        │
+    writes end ──► caches end ──► the lease is released  ◄──────────────────────────────┘
 
-It always ends with an exception: an `Ending` that says why, or a bug. What can end it early (a
-signal, a lost lease, caches that fail) are tasks that end by raising, and every step is a race
-against them.
+It always ends with an exception: an `Exit`, or a bug. Whatever can end it early (a signal, a lost
+lease, failing caches) is a background task that raises, and every step is a race against these.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 from mpi_operator.kube.leader_election.elector import Elector
 
-from .exit_codes import Ending, ExitCode
+from .exit_codes import Exit, ExitCode
 from .health import STOPPING, Health
 
 T = TypeVar("T")
@@ -27,13 +26,13 @@ Step: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
 logger = logging.getLogger(__name__)
 
-# Less than the half minute that Kubernetes gives a pod to end.
+# Less than the grace period of 30s that a pod has by default.
 DRAIN_SECONDS = 10.0
 _CANCEL_SECONDS = 5.0
 
 
-class Controlling(Protocol):
-    """What a controller lets us do."""
+class Controller(Protocol):
+    """The methods of the controller that are called here."""
 
     async def follow(self) -> None: ...
 
@@ -46,9 +45,9 @@ class Controlling(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """What the life of the operator is made of."""
+    """The parts that the lifecycle puts in order."""
 
-    controller: Controlling
+    controller: Controller
     elector: Elector
     health: Health
     preflight: Step
@@ -56,62 +55,62 @@ class Parts:
     drain_seconds: float = DRAIN_SECONDS
 
 
-async def live(parts: Parts, asked: asyncio.Event) -> NoReturn:
-    """Live until `asked` is set, or something else ends it."""
+async def run_lifecycle(parts: Parts, stop: asyncio.Event) -> NoReturn:
+    """Run until `stop` is set, or something else ends the operator."""
     controller, elector = parts.controller, parts.elector
-    async with running(_end_when_asked(asked)) as signal:
-        await unless(parts.preflight(), signal)
+    async with background(_exit_on_stop(stop)) as stopped:
+        await unless(parts.preflight(), stopped)
         async with (
             elector,
-            running(_follow(controller)) as caches,
-            running(_end_when_lost(elector)) as loss,
+            background(_follow(controller)) as caches,
+            background(_exit_on_lost_lease(elector)) as lost,
         ):
-            async with running(parts.stand_by()) as standing_by:
-                await unless(elector.acquired(), signal, loss, caches, standing_by)
-            await unless(controller.refresh(), signal, loss, caches)
-            await _lead(parts, signal, loss, caches)
+            async with background(parts.stand_by()) as standing_by:
+                await unless(elector.acquired(), stopped, lost, caches, standing_by)
+            await unless(controller.refresh(), stopped, lost, caches)
+            await _lead(parts, stopped, lost, caches)
 
 
 async def _lead(parts: Parts, *ends: Task) -> NoReturn:
-    async with running(parts.controller.lead()) as leading:
+    async with background(parts.controller.lead()) as leading:
         logger.info("Leading")
         try:
             await unless(asyncio.shield(leading), *ends)
-        except Ending as ending:
-            if ending.code is ExitCode.ASKED_TO_STOP:
+        except Exit as error:
+            if error.code is ExitCode.STOPPED:
                 await _drain(parts, leading)
             raise
-    raise RuntimeError("the controller stopped leading, and nobody had asked it to")
+    raise RuntimeError("the controller stopped leading unexpectedly")
 
 
 async def _drain(parts: Parts, leading: Task) -> None:
-    """Take nothing new, and let what is under way end, but not for ever."""
+    """Start no new reconciles, and give the running ones some time to end."""
     parts.health.waiting_for = STOPPING
     parts.controller.stop()
     await asyncio.wait({leading}, timeout=parts.drain_seconds)
     if not leading.done():
-        # A write of it may still be on its way: nobody else may lead before it has landed.
-        parts.elector.abandon("jobs were still being worked on when the operator had to stop")
-        logger.warning("Jobs are still being worked on, ending all the same")
+        # Their last write may still be on its way, so the next leader has to wait for the lease.
+        parts.elector.abandon("jobs were still being reconciled when the operator had to stop")
+        logger.warning("Stopping while jobs are still being reconciled")
 
 
-async def _end_when_asked(asked: asyncio.Event) -> NoReturn:
-    await asked.wait()
-    raise Ending(ExitCode.ASKED_TO_STOP, "Stopped")
+async def _exit_on_stop(stop: asyncio.Event) -> NoReturn:
+    await stop.wait()
+    raise Exit(ExitCode.STOPPED, "Stopped")
 
 
-async def _end_when_lost(elector: Elector) -> NoReturn:
-    why = await elector.lost()
-    raise Ending(ExitCode.LEASE_LOST, "The lease is lost", reason=why)
+async def _exit_on_lost_lease(elector: Elector) -> NoReturn:
+    reason = await elector.lost()
+    raise Exit(ExitCode.LEASE_LOST, "Lost the lease", reason=reason)
 
 
-async def _follow(controller: Controlling) -> NoReturn:
+async def _follow(controller: Controller) -> NoReturn:
     await controller.follow()
-    raise RuntimeError("the caches ended, and nobody had asked them to")
+    raise RuntimeError("the caches ended unexpectedly")
 
 
 async def unless(step: Awaitable[T], *ends: Task) -> T:
-    """The result of the step, unless one of `ends` comes first: that raises, and ends the step."""
+    """The result of a step, unless one of `ends` raises first: that cancels the step."""
     task = asyncio.ensure_future(step)
     try:
         await asyncio.wait({task, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -125,21 +124,21 @@ async def unless(step: Awaitable[T], *ends: Task) -> T:
 
 
 @asynccontextmanager
-async def running(part: Coroutine[Any, Any, Any]) -> AsyncIterator[Task]:
-    """A part that runs beside the block, and ends with it."""
+async def background(part: Coroutine[Any, Any, Any]) -> AsyncIterator[Task]:
+    """A task that runs beside the block and is cancelled with it."""
     task = asyncio.create_task(part)
     try:
         yield task
     finally:
         task.cancel()
         await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
-        _report(task)
+        _log_end(task)
 
 
-def _report(task: Task) -> None:
-    """Tell of what would else be lost: a part that fails, or does not end, while we stop."""
+def _log_end(task: Task) -> None:
+    """Log a task that failed or did not end while the operator stopped; nothing awaits it."""
     name = getattr(task.get_coro(), "__qualname__", "")
     if not task.done():
-        logger.warning("A part of the program does not end", extra={"part": name})
-    elif not task.cancelled() and (error := task.exception()) and not isinstance(error, Ending):
-        logger.warning("A part of the program failed", extra={"part": name, "error": repr(error)})
+        logger.warning("A task does not end", extra={"task": name})
+    elif not task.cancelled() and (error := task.exception()) and not isinstance(error, Exit):
+        logger.warning("A task failed", extra={"task": name, "error": repr(error)})

@@ -1,7 +1,7 @@
-"""Log lines on stderr: one JSON object each for machines, or plain text for people.
+"""The format of log lines on stderr: JSON objects for machines, or text for people.
 
-The program logs constant messages, and the facts as `extra`. Both formats put them where they
-belong. A line is written whatever it holds: what JSON cannot say is told as Python would print it.
+Code logs a constant message and passes the details as `extra` fields. Every line can be written:
+a value that JSON cannot represent is written as Python prints it.
 """
 
 import logging
@@ -15,7 +15,7 @@ import msgspec
 
 
 class Level(StrEnum):
-    """How much to tell."""
+    """The least severe level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -24,31 +24,31 @@ class Level(StrEnum):
 
 
 class Format(StrEnum):
-    """For whom."""
+    """JSON for machines, or text for people."""
 
     JSON = "json"
     TEXT = "text"
 
 
-# The attributes that every record has; the others are facts.
+# The attributes that every record has; the others are fields from `extra`.
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _OURS = frozenset({"time", "level", "message", "logger", "exception"})
 
 
 def set_up(level: Level, format: Format, stream: TextIO | None = None) -> None:
-    """Have everything in this process logged to `stream`, and nothing twice."""
+    """Log everything in this process to `stream`, and nothing twice."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if format is Format.JSON else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    # Libraries tell of trouble only: what aiohttp and asyncio do is of no use to an operator.
+    # Of libraries such as aiohttp and asyncio, only warnings and errors are of interest.
     root.setLevel(logging.ERROR if level is Level.ERROR else logging.WARNING)
     logging.getLogger("mpi_operator").setLevel(level.upper())
     logging.captureWarnings(True)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line. A stack trace is one field."""
+    """One JSON object per line. A stack trace is one field."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -57,23 +57,23 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             "logger": record.name,
         }
-        line |= {f"{name}_" if name in _OURS else name: v for name, v in _facts(record).items()}
+        line |= {f"{name}_" if name in _OURS else name: v for name, v in _fields(record).items()}
         if trace := _trace(self, record):
             line["exception"] = trace
         return _json(line)
 
 
 class TextLines(logging.Formatter):
-    """Time, level, message, facts; below it lists, a line each, and stack traces."""
+    """Time, level, message and fields; then lists, one item per line, and stack traces."""
 
     def format(self, record: logging.LogRecord) -> str:
-        facts = _facts(record)
-        lists = {name: value for name, value in facts.items() if _is_list(value)}
+        fields = _fields(record)
+        lists = {name: value for name, value in fields.items() if _is_list(value)}
         first = [
             _time(record).astimezone().strftime("%H:%M:%S"),
             record.levelname.ljust(7),
             _one_line(_safe(record.getMessage())),
-            *(f"{name}={_shown(value)}" for name, value in facts.items() if name not in lists),
+            *(f"{name}={_shown(value)}" for name, value in fields.items() if name not in lists),
         ]
         below = [f"  {name}: {_one_line(_text(v))}" for name, value in lists.items() for v in value]
         return "\n".join(filter(None, [" ".join(first), *below, _trace(self, record)]))
@@ -83,7 +83,7 @@ def _time(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
 
 
-def _facts(record: logging.LogRecord) -> Mapping[str, Any]:
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
     return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
@@ -98,7 +98,7 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 def _json(line: Mapping[str, object]) -> str:
     try:
         return _encode(line)
-    except Exception:  # a fact that JSON cannot say: all the others are still told as they are
+    except Exception:  # JSON cannot represent one of the fields; the others stay as they are
         return _encode({_safe(name): _encodable(value) for name, value in line.items()})
 
 
@@ -122,7 +122,7 @@ def _printed(value: object) -> str:
 
 
 def _safe(text: str) -> str:
-    """Without what UTF-8 cannot say: half of a pair, from a file name for example."""
+    """Without what UTF-8 cannot encode, such as a lone surrogate from a file name."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -131,7 +131,7 @@ def _is_list(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """In quotes where it would else be unclear where it ends."""
+    """The value, quoted where it would otherwise be unclear where it ends."""
     text = _text(value)
     is_clear = text and text.isprintable() and not any(c in ' "=' for c in text)
     return text if is_clear or not isinstance(value, str) else repr(text)
@@ -142,5 +142,5 @@ def _text(value: object) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Nothing that somebody named may look like a line of ours."""
+    """The text with line breaks escaped, so that no value can look like a line of the log."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,6 +1,6 @@
-"""The `mpi-operator` program: flags in, exit code out, and the wiring between.
+"""The entry point of `mpi-operator`: parses flags, wires the parts together, returns the exit code.
 
-`life` says what happens in which order; here it is made of real parts.
+`lifecycle` decides the order in which the parts run.
 """
 
 import asyncio
@@ -28,58 +28,58 @@ from mpi_operator.kube.resources import Key
 from mpi_operator.kube.transport import Timeouts
 
 from . import endpoints, log_format, preflight, standby
-from .exit_codes import Ending, ExitCode
+from .exit_codes import Exit, ExitCode
 from .health import Health
-from .lifecycle import Parts, live
+from .lifecycle import Parts, run_lifecycle
 from .options import Options, parse, reasons, version
 
 logger = logging.getLogger(__name__)
 
-# The Go operator's: where both are installed, only one of them works.
+# The Go operator has the same lease, so that only one of the two works if both are installed.
 LEASE = "mpi-operator"
-_READS = 16  # beside the writes
-# A server may be slow for seconds, above all when we keep it busy. To end for that is worse than to
-# let the next one wait a little longer after a crash.
+_READS = 16  # concurrent reads, in addition to the writes
+# An API server may be slow for seconds, above all under our own load. Exiting then is worse than
+# a longer wait for the next leader after a crash.
 _TIMING = Timing(lease_seconds=20, renew_seconds=10.0)
-# A person waits for the first word about a server that does not answer.
-_IMPATIENT = Timeouts(deadline=5.0)
+# A person waits for the first message about a server that does not answer.
+_PREFLIGHT_TIMEOUTS = Timeouts(deadline=5.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the operator until it has to end; the exit code says why."""
+    """Run the operator; the exit code says why it ended."""
     options = parse(arguments)
     log_format.set_up(options.log_level, options.log_format)
     where = ", ".join(options.namespaces) or "all"
     logger.info("Starting", extra={"version": version(), "namespaces": where})
     if options.without_effect:
-        logger.warning("Flags without effect", extra={"flags": reasons(options.without_effect)})
+        logger.warning("Ignoring flags", extra={"flags": reasons(options.without_effect)})
     return asyncio.run(run(options))
 
 
 async def run(options: Options) -> ExitCode:
-    """Operate, and tell why that ended."""
-    with stop_signals() as asked:
+    """Run the operator and log why it ended."""
+    with stop_signals() as stop:
         try:
-            await operate(options, asked)
-        except Ending as ending:
-            return _told(ending)
+            await operate(options, stop)
+        except Exit as error:
+            return _logged(error)
         except errors.NotLeader as error:
-            return _told(Ending(ExitCode.LEASE_LOST, "The lease is lost", reason=str(error)))
+            return _logged(Exit(ExitCode.LEASE_LOST, "Lost the lease", reason=str(error)))
         except Exception:
-            logger.exception("A mistake in the operator", extra={"exit_code": int(ExitCode.BUG)})
+            logger.exception("Unexpected error", extra={"exit_code": int(ExitCode.BUG)})
             return ExitCode.BUG
-    return ExitCode.ASKED_TO_STOP
+    return ExitCode.STOPPED
 
 
-async def operate(options: Options, asked: asyncio.Event) -> None:
-    """Put the parts together and let them live."""
-    # Two, because one belongs to one event loop, and the lease has a loop of its own.
-    ours, the_lease_s = _config(options), _config(options)
+async def operate(options: Options, stop: asyncio.Event) -> None:
+    """Put the parts together and run their lifecycle."""
+    # A config belongs to one event loop, and the lease has a loop of its own.
+    our_config, lease_config = _config(options), _config(options)
     registry = _registry()
     metrics, job_metrics = Metrics(registry), JobMetrics(registry)
     lock = Key(options.lock_namespace, LEASE)
     elector = Elector(
-        partial(_client, the_lease_s),
+        partial(_client, lease_config),
         namespace=lock.namespace,
         name=lock.name,
         timing=_TIMING,
@@ -88,8 +88,8 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
     job_metrics.set_leader(lambda: elector.is_leader)
     calls = options.write_concurrency + _READS
     async with (
-        _client(ours, metrics=metrics, concurrency=calls) as client,
-        _client(ours, metrics=metrics, timeouts=_IMPATIENT) as asker,
+        _client(our_config, metrics=metrics, concurrency=calls) as client,
+        _client(our_config, metrics=metrics, timeouts=_PREFLIGHT_TIMEOUTS) as checker,
     ):
         controller = Controller(
             client,
@@ -106,12 +106,14 @@ async def operate(options: Options, asked: asyncio.Event) -> None:
             controller,
             elector,
             health,
-            preflight=partial(preflight.passed, asker, controller.resources(), lock, health),
-            stand_by=partial(standby.watch_over, asker, lock, health),
+            preflight=partial(
+                preflight.wait_until_allowed, checker, controller.resources(), lock, health
+            ),
+            stand_by=partial(standby.check_lease, checker, lock, health),
         )
         ports = [port for port in (options.health_port, options.monitoring_port) if port]
         async with endpoints.served(endpoints.application(health, registry), ports):
-            await live(parts, asked)
+            await run_lifecycle(parts, stop)
 
 
 def _client(
@@ -131,14 +133,14 @@ def _config(options: Options) -> config.Config:
     try:
         found = config.load(kubeconfig=options.kubeconfig)
     except config.ConfigError as error:
-        raise Ending(
+        raise Exit(
             ExitCode.BAD_CONFIGURATION, "No usable configuration", error=str(error)
         ) from error
     return replace(found, server=options.master) if options.master else found
 
 
 def _registry() -> CollectorRegistry:
-    # When a series began is of use to nobody here, and would double them.
+    # Nothing uses the creation times, and they would double the number of series.
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry()
     prometheus_client.ProcessCollector(registry=registry)
@@ -148,28 +150,27 @@ def _registry() -> CollectorRegistry:
 
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """Set on the first SIGTERM or SIGINT; the second one ends the process on the spot."""
+    """An event set by the first SIGTERM or SIGINT; the second one ends the process immediately."""
     loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
+    stop = asyncio.Event()
 
-    def hear(number: signal.Signals) -> None:
-        if asked.is_set():
-            logger.warning("Asked again, ending at once", extra={"signal": number.name})
+    def handle(number: signal.Signals) -> None:
+        if stop.is_set():
+            logger.warning("Received a second signal, exiting", extra={"signal": number.name})
             os._exit(128 + number)
-        logger.info("Asked to stop", extra={"signal": number.name})
-        asked.set()
+        logger.info("Received a signal, stopping", extra={"signal": number.name})
+        stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, hear, number)
+        loop.add_signal_handler(number, handle, number)
     try:
-        yield asked
+        yield stop
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
 
-def _told(ending: Ending) -> ExitCode:
-    """The code, once the log has the reason."""
-    level = logging.INFO if ending.code is ExitCode.ASKED_TO_STOP else logging.ERROR
-    logger.log(level, ending.why, extra=ending.facts | {"exit_code": int(ending.code)})
-    return ending.code
+def _logged(error: Exit) -> ExitCode:
+    level = logging.INFO if error.code is ExitCode.STOPPED else logging.ERROR
+    logger.log(level, error.message, extra=error.fields | {"exit_code": int(error.code)})
+    return error.code

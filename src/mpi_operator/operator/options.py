@@ -1,8 +1,8 @@
-"""The flags of `mpi-operator`: one table, from which come the parser, `--help` and the reference.
+"""The flags of `mpi-operator`: one table generates the parser, `--help` and the reference.
 
-Names are those of the Go operator where they mean the same, and as there one dash is as good as
-two. What its flags say about client-side limits and about klog means nothing here: such a flag is
-taken, so that an existing Deployment starts, and a warning says that it has no effect.
+Flags have the names of the Go operator's flags, and take one dash or two as there. Its flags for
+client-side rate limits and klog have no meaning here: the operator accepts them, so that an
+existing Deployment starts, and logs a warning.
 """
 
 import argparse
@@ -28,11 +28,11 @@ PROGRAM = "mpi-operator"
 
 @dataclass(frozen=True)
 class Options:
-    """What the person who starts the operator wants."""
+    """The parsed flags."""
 
     master: str = ""
     kubeconfig: Path | None = None
-    namespaces: tuple[str, ...] = ("",)  # "" is all of them
+    namespaces: tuple[str, ...] = ("",)  # "" means all
     lock_namespace: str = "mpi-operator"
     gang_scheduler: str = ""
     cluster_domain: str = ""
@@ -42,7 +42,7 @@ class Options:
     monitoring_port: int = 0
     log_level: Level = Level.INFO
     log_format: Format = Format.JSON
-    without_effect: tuple[str, ...] = ()  # flags that were given and do nothing
+    without_effect: tuple[str, ...] = ()  # flags that were given and have no effect
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,21 @@ def _path(text: str) -> Path | None:
 def _namespace(text: str) -> str:
     if not re.fullmatch(_LABEL, text):
         raise ValueError(
-            f"{text!r} cannot be the name of a namespace; expected a-z, 0-9 and -, at most 63"
+            f"{text!r} is not a valid namespace name; expected at most 63 of a-z, 0-9 and -"
         )
     return text
 
 
 def _namespaces(text: str) -> tuple[str, ...]:
-    """One or several, by comma. None at all is a value too: it says all of them."""
+    """Comma-separated names; empty means all namespaces."""
     return tuple(_namespace(name) for part in text.split(",") if (name := part.strip()))
 
 
 def _scheduler(text: str) -> str:
     if text and not _is_dns_name(text):
         raise ValueError(
-            f"{text!r} cannot be the name of a scheduler; expected volcano, or the name under "
-            "which the coscheduling scheduler runs"
+            f"{text!r} is not a valid scheduler name; expected volcano, or the name of a scheduler "
+            "with the coscheduling plugin"
         )
     return text
 
@@ -105,8 +105,8 @@ def _scheduler(text: str) -> str:
 def _domain(text: str) -> str:
     if text and not _is_dns_name(text):
         raise ValueError(
-            f"{text!r} is not a DNS name; expected one like cluster.local, in small letters and "
-            "without a dot at either end"
+            f"{text!r} is not a valid DNS name; expected one such as cluster.local, in lower case "
+            "and without a dot at either end"
         )
     return text
 
@@ -122,7 +122,7 @@ def _is_dns_name(text: str) -> bool:
 def _number(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
-            raise ValueError(f"expected a whole number from {least} to {most}, got {text!r}")
+            raise ValueError(f"expected an integer from {least} to {most}, got {text!r}")
         return int(text)
 
     return parse
@@ -140,18 +140,18 @@ def _one_of(choices: type[Level] | type[Format]) -> Callable[[str], Level | Form
     return parse
 
 
-_CLUSTER = "which cluster"
-_JOBS = "which jobs, and how they run"
-_SPEED = "how much at once"
-_SIGHT = "what is seen of it"
+_CLUSTER = "cluster"
+_JOBS = "jobs"
+_CONCURRENCY = "concurrency"
+_OBSERVABILITY = "observability"
 
 FLAGS = (
     Flag(
         "--kubeConfig",
         _CLUSTER,
         "PATH",
-        "the kubeconfig to use, whatever the variable KUBECONFIG says",
-        "KUBECONFIG, else ~/.kube/config, else the pod's own account",
+        "Use this kubeconfig instead of the one in the variable KUBECONFIG",
+        "KUBECONFIG, else ~/.kube/config, else the pod's service account",
         _path,
         "kubeconfig",
         aliases=("--kubeconfig",),
@@ -160,8 +160,8 @@ FLAGS = (
         "--master",
         _CLUSTER,
         "URL",
-        "the address of the API server, instead of the one in the kubeconfig",
-        "as configured",
+        "Use the API server at this address instead of the one in the kubeconfig",
+        "from the kubeconfig",
         _server,
         "master",
     ),
@@ -169,7 +169,7 @@ FLAGS = (
         "--lock-namespace",
         _CLUSTER,
         "NAME",
-        "where the Lease is that decides who leads; the namespace must exist",
+        "Hold the leader election Lease in this namespace, which must exist",
         "mpi-operator",
         _namespace,
         "lock_namespace",
@@ -178,8 +178,8 @@ FLAGS = (
         "--namespace",
         _JOBS,
         "NAME[,…]",
-        "look after the jobs of these namespaces only; may be given several times",
-        "the variable KUBEFLOW_NAMESPACE, else all",
+        "Run only the jobs of these namespaces; may be repeated",
+        "the variable KUBEFLOW_NAMESPACE, else all namespaces",
         _namespaces,
         "namespaces",
         is_list=True,
@@ -188,9 +188,9 @@ FLAGS = (
         "--gang-scheduling",
         _JOBS,
         "NAME",
-        "make PodGroups, so that a job starts as a whole: for volcano, or for the coscheduling "
-        "scheduler of this name",
-        "none are made",
+        "Create PodGroups, so that all pods of a job start together, for volcano or for the "
+        "scheduler of this name that has the coscheduling plugin",
+        "no gang scheduling",
         _scheduler,
         "gang_scheduler",
     ),
@@ -198,70 +198,70 @@ FLAGS = (
         "--cluster-domain",
         _JOBS,
         "DOMAIN",
-        "write hosts with this DNS domain of the cluster at their end",
-        "without",
+        "Append this DNS domain of the cluster to host names",
+        "none",
         _domain,
         "cluster_domain",
     ),
     Flag(
         "--threadiness",
-        _SPEED,
+        _CONCURRENCY,
         "N",
-        "jobs worked on at once; those for which that takes long do not count",
+        "Limit the number of concurrent reconciles, not counting slow ones",
         "8",
         _number(1, 1000),
         "threadiness",
     ),
     Flag(
         "--write-concurrency",
-        _SPEED,
+        _CONCURRENCY,
         "N",
-        "writes under way at once, over all jobs",
+        "Limit the number of concurrent writes to the API server, over all jobs",
         "64",
         _number(1, 1000),
         "write_concurrency",
     ),
     Flag(
         "--health-port",
-        _SIGHT,
+        _OBSERVABILITY,
         "PORT",
-        "serve /healthz, /readyz and /metrics here; 0 for not at all",
+        "Serve /healthz, /readyz and /metrics on this port; 0 disables it",
         "8080",
         _port,
         "health_port",
     ),
     Flag(
         "--monitoring-port",
-        _SIGHT,
+        _OBSERVABILITY,
         "PORT",
-        "serve the same here as well; 0 for not at all",
+        "Serve the same on this port, too; 0 disables it",
         "0",
         _port,
         "monitoring_port",
     ),
     Flag(
         "--log-level",
-        _SIGHT,
+        _OBSERVABILITY,
         "LEVEL",
-        f"how much to tell: {', '.join(Level)}",
+        f"Log from this level on: {', '.join(Level)}",
         "info",
         _one_of(Level),
         "log_level",
     ),
     Flag(
         "--log-format",
-        _SIGHT,
+        _OBSERVABILITY,
         "FORMAT",
-        f"one object a line, or lines for people: {', '.join(Format)}",
+        f"Log in this format: {', '.join(Format)}",
         "text on a terminal, else json",
         _one_of(Format),
         "log_format",
     ),
 )
 
-_NO_LIMIT = "there is no limit on our side: the API server says when it is too much, and we obey"
-_NO_BUCKET = "keys are not throttled; only what failed waits, longer each time"
-_NO_KLOG = "logs go to stderr in one format; say --log-level and --log-format"
+_NO_LIMIT = "The client has no rate limit; it obeys the API server's priority and fairness"
+_NO_BUCKET = "The queue has no rate limit; only failed reconciles are delayed, with a back-off"
+_NO_KLOG = "Logs go to stderr; use --log-level and --log-format"
 
 IGNORED = (
     Ignored("--kube-api-qps", _NO_LIMIT),
@@ -286,9 +286,9 @@ IGNORED = (
 )
 
 EXAMPLES = (
-    ("mpi-operator", "all namespaces, as whom kubectl would be"),
-    ("mpi-operator --namespace team-a,team-b", "the jobs of two teams"),
-    ("mpi-operator --gang-scheduling volcano", "jobs start as a whole or not at all"),
+    ("mpi-operator", "Run all jobs, with the credentials of kubectl"),
+    ("mpi-operator --namespace team-a,team-b", "Run the jobs of two teams"),
+    ("mpi-operator --gang-scheduling volcano", "Start all pods of a job together"),
 )
 
 
@@ -298,14 +298,14 @@ def parse(
     environ: Mapping[str, str] = os.environ,
     is_terminal: bool | None = None,
 ) -> Options:
-    """The options; SystemExit with a sentence on stderr where the flags make no sense."""
+    """The options; SystemExit with an error on stderr if the flags are invalid."""
     given = sys.argv[1:] if arguments is None else arguments
     parser = _parser()
     found = vars(parser.parse_args([_with_two_dashes(each) for each in given]))
     ignored = tuple(dict.fromkeys(found.pop("without_effect", ())))
     if not found.setdefault("namespaces", _from_variable(parser, environ)):
         found["namespaces"] = ("",)
-    found.setdefault("log_format", _usual_format(is_terminal))
+    found.setdefault("log_format", _default_format(is_terminal))
     return Options(**found, without_effect=ignored)
 
 
@@ -315,7 +315,7 @@ def reasons(flags: Sequence[str]) -> dict[str, str]:
 
 
 def _with_two_dashes(argument: str) -> str:
-    """Go's flag package takes one dash or two."""
+    """The argument as argparse wants it; Go's flag package accepts one dash or two."""
     is_flag = re.match(r"-[A-Za-z]", argument) and argument != "-h"
     return f"-{argument}" if is_flag else argument
 
@@ -327,7 +327,7 @@ def _from_variable(parser: argparse.ArgumentParser, environ: Mapping[str, str]) 
         parser.error(f"variable KUBEFLOW_NAMESPACE: {error}")
 
 
-def _usual_format(is_terminal: bool | None) -> Format:
+def _default_format(is_terminal: bool | None) -> Format:
     is_terminal = sys.stderr.isatty() if is_terminal is None else is_terminal
     return Format.TEXT if is_terminal else Format.JSON
 
@@ -336,8 +336,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [FLAG …]",
-        description="Looks after MPIJobs: makes what each one needs, and says in its status what\n"
-        "happens. One of several such processes leads, the others stand by.",
+        description="Run MPIJobs on Kubernetes. Of several mpi-operator processes one leads, the\n"
+        "others stand by.",
         epilog=_epilog(),
         formatter_class=_Formatter,
         add_help=False,
@@ -351,14 +351,14 @@ def _parser() -> argparse.ArgumentParser:
             *flag.aliases,
             dest=flag.field,
             metavar=flag.value,
-            type=_told(flag.parse),
+            type=_with_message(flag.parse),
             action=_Collect if flag.is_list else "store",
             help=f"{flag.meaning} (default: {flag.default})",
         )
     _add_ignored(parser)
     other = parser.add_argument_group("other")
-    other.add_argument("-h", "--help", action="help", help="this text")
-    other.add_argument("--version", action="version", version=version(), help="what this is")
+    other.add_argument("-h", "--help", action="help", help="Show this help")
+    other.add_argument("--version", action="version", version=version(), help="Show the version")
     return parser
 
 
@@ -377,8 +377,8 @@ def _add_ignored(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """argparse shows the sentence of this error only."""
+def _with_message(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The parser, raising the only error whose message argparse shows."""
 
     def parse_value(text: str) -> Any:
         try:
@@ -390,7 +390,7 @@ def _told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 class _Collect(argparse.Action):
-    """A flag that may be given several times, each time with several values; each counts once."""
+    """A flag that may be repeated, each time with several values; duplicates are dropped."""
 
     def __call__(
         self,
@@ -404,7 +404,7 @@ class _Collect(argparse.Action):
 
 
 class _Note(argparse.Action):
-    """A flag of which only is kept that it was given."""
+    """A flag whose value is ignored; only its name is kept."""
 
     def __call__(
         self,
@@ -424,8 +424,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        sentence = message.removeprefix("argument ")
-        self.exit(ExitCode.USAGE, f"{PROGRAM}: {sentence}\nSee {PROGRAM} --help\n")
+        message = message.removeprefix("argument ")
+        self.exit(ExitCode.USAGE, f"{PROGRAM}: {message}\nRun {PROGRAM} --help for all flags\n")
 
 
 def _epilog() -> str:
@@ -435,14 +435,13 @@ def _epilog() -> str:
     return (
         f"examples:\n{examples}\n\nexit codes:\n{codes}\n"
         f"  {SECOND_SIGNAL[0]:<8}{SECOND_SIGNAL[1]}\n\n"
-        "One dash is as good as two. Flags of the Go operator that mean nothing here are taken\n"
-        f"and have no effect:\n  {ignored}\n"
-        "and those of klog, such as --v and --alsologtostderr. A warning tells."
+        "One dash works like two. These flags of the Go operator are accepted with a warning and\n"
+        f"have no effect:\n  {ignored}\n  and those of klog, such as --v and --alsologtostderr"
     )
 
 
 def version() -> str:
-    """The version, and what else one is asked for when something does not work."""
+    """The version, with what a bug report needs."""
     return (
         f"{PROGRAM} {metadata.version('mpi-operator')}, {types.API_VERSION}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"

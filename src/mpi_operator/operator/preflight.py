@@ -1,8 +1,7 @@
-"""Whether the API server lets us do our work: asked once, before anything else.
+"""Checks at startup that the API server serves, and lets us read, everything the operator needs.
 
-What only a person can mend (a kind that is missing, a permission) ends the program with a sentence
-that says what to do, instead of watches that fail for ever. What may pass, such as a server that
-restarts, is waited for.
+What only a person can fix (a missing CRD, a missing permission) ends the process with advice,
+because watches would fail forever. What may pass, such as a restarting server, is waited for.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import LEASES, Key, Resource
 
-from .exit_codes import INSTALL_CRD, Ending, ExitCode
+from .exit_codes import INSTALL_CRD, Exit, ExitCode
 from .health import Health
 
 logger = logging.getLogger(__name__)
@@ -27,99 +26,98 @@ _BACKOFF = Backoff(base=1.0, cap=15.0)
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Something that we need to read and could not."""
+class Failure:
+    """A resource that could not be read."""
 
     resource: Resource
     error: errors.KubeError
 
 
-async def passed(
+async def wait_until_allowed(
     client: Client, watched: Sequence[tuple[Resource, str]], lock: Key, health: Health
 ) -> None:
-    """Return when the server lets us read all of it; Ending where only a person can help."""
-    failures = 0
-    while found := await refusals(client, watched, lock):
-        if ending := verdict(found):
-            raise ending
-        failures += 1
-        _report(found, health)
-        await asyncio.sleep(_BACKOFF.delay(failures, random.random()))
+    """Return once everything can be read; raise Exit if only a person can help."""
+    attempts = 0
+    while failures := await failed_reads(client, watched, lock):
+        if fatal := fatal_exit(failures):
+            raise fatal
+        attempts += 1
+        _report(failures, health)
+        await asyncio.sleep(_BACKOFF.delay(attempts, random.random()))
     health.waiting_for = ""
 
 
-async def refusals(
+async def failed_reads(
     client: Client, watched: Sequence[tuple[Resource, str]], lock: Key
-) -> list[Refusal]:
-    """Everything that cannot be read, so that a person need not mend one thing at a time."""
-    tries = [_refusal(resource, _peek(client, resource, where)) for resource, where in watched]
-    tries.append(_refusal(LEASES, _look(client, lock)))
-    return [each for each in await asyncio.gather(*tries) if each]
+) -> list[Failure]:
+    """Everything that cannot be read, so that a person can fix it all at once."""
+    reads = [_attempt(resource, _list(client, resource, where)) for resource, where in watched]
+    reads.append(_attempt(LEASES, _get_lease(client, lock)))
+    return [each for each in await asyncio.gather(*reads) if each]
 
 
-def verdict(found: Sequence[Refusal]) -> Ending | None:
-    """What these refusals mean, if there is no hope that they pass by themselves."""
-    words = sorted({str(each.error) for each in found})
-    if _any(found, config.ConfigError):
-        return Ending(ExitCode.BAD_CONFIGURATION, "No usable credentials", errors=words)
-    if _any(found, errors.Unauthorized):
-        return Ending(
-            ExitCode.NOT_ALLOWED,
-            "The API server does not know who we are",
-            refusals=words,
-            advice="use a kubeconfig or a service account that is valid",
+def fatal_exit(failures: Sequence[Failure]) -> Exit | None:
+    """The exit for failures that do not pass by themselves; None if they may pass."""
+    messages = sorted({str(each.error) for each in failures})
+    if _has(failures, config.ConfigError):
+        return Exit(ExitCode.BAD_CONFIGURATION, "No usable credentials", errors=messages)
+    if _has(failures, errors.Unauthorized):
+        return Exit(
+            ExitCode.FORBIDDEN,
+            "The API server does not accept the operator's credentials",
+            errors=messages,
+            advice="use a valid kubeconfig or service account",
         )
-    if _any(found, errors.Forbidden):
-        return Ending(
-            ExitCode.NOT_ALLOWED,
-            "The API server does not let us read what we need",
-            refusals=words,
+    if _has(failures, errors.Forbidden):
+        return Exit(
+            ExitCode.FORBIDDEN,
+            "The operator lacks permissions",
+            errors=messages,
             advice="apply deploy/rbac/; docs/how-to/run-the-operator.md says which file",
         )
-    missing = [each.resource for each in found if isinstance(each.error, errors.NotFound)]
-    return _missing(missing) if missing else None
+    missing = [each.resource for each in failures if isinstance(each.error, errors.NotFound)]
+    return _kind_missing(missing) if missing else None
 
 
-def _any(found: Sequence[Refusal], kind: type[errors.KubeError]) -> bool:
-    return any(isinstance(each.error, kind) for each in found)
+def _has(failures: Sequence[Failure], kind: type[errors.KubeError]) -> bool:
+    return any(isinstance(each.error, kind) for each in failures)
 
 
-def _missing(kinds: Sequence[Resource]) -> Ending:
+def _kind_missing(kinds: Sequence[Resource]) -> Exit:
     advice = {
         each.kind: INSTALL_CRD
         if each == MPI_JOBS
-        else "install what serves it, or leave out --gang-scheduling"
+        else "install the gang scheduler that serves it, or remove --gang-scheduling"
         for each in kinds
     }
-    return Ending(
-        ExitCode.KIND_MISSING, "The API server does not know a kind that we need", advice=advice
-    )
+    message = "The API server does not serve a required kind"
+    return Exit(ExitCode.KIND_MISSING, message, advice=advice)
 
 
-def _report(found: Sequence[Refusal], health: Health) -> None:
-    """Say what we wait for, once for as long as it is the same thing."""
-    why = str(found[0].error)  # a server that is not there says the same to every question
-    sentence = f"the API server cannot be asked: {why}"
-    if sentence != health.waiting_for:
-        health.waiting_for = sentence
-        logger.warning("The API server cannot be asked, will try again", extra={"error": why})
+def _report(failures: Sequence[Failure], health: Health) -> None:
+    """Log why the operator waits, once for each reason."""
+    error = str(failures[0].error)  # an unreachable server fails every read in the same way
+    reason = f"the API server is not available: {error}"
+    if reason != health.waiting_for:
+        health.waiting_for = reason
+        logger.warning("The API server is not available, retrying", extra={"error": error})
 
 
-async def _refusal(resource: Resource, reading: Awaitable[None]) -> Refusal | None:
+async def _attempt(resource: Resource, read: Awaitable[None]) -> Failure | None:
     try:
-        await reading
+        await read
     except errors.KubeError as error:
-        return Refusal(resource, error)
+        return Failure(resource, error)
     return None
 
 
-async def _peek(client: Client, resource: Resource, namespace: str) -> None:
+async def _list(client: Client, resource: Resource, namespace: str) -> None:
     async with aclosing(client.pages(resource, namespace, limit=1)) as pages:
         await anext(pages)
 
 
-async def _look(client: Client, lock: Key) -> None:
+async def _get_lease(client: Client, lock: Key) -> None:
     try:
         await client.get(LEASES, lock.name, lock.namespace)
     except errors.NotFound:
-        return  # nobody has led yet
+        return  # the first leader creates it

@@ -1,7 +1,7 @@
-"""What is wrong with the lease that this process waits for.
+"""Checks the lease while this process stands by.
 
-A candidate tries for ever and complains once, in the log. That is too little where the lease can
-never be had, because its namespace is missing: the process would look ready and do nothing.
+A candidate retries forever and logs an error once. That is not enough if the lease can never be
+created, because its namespace is missing: the process would look ready and do nothing.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from .health import Health
 logger = logging.getLogger(__name__)
 
 
-async def watch_over(client: Client, lock: Key, health: Health, seconds: float = 10.0) -> NoReturn:
-    """While this process stands by, say why it could not take over; for as long as it is run."""
+async def check_lease(client: Client, lock: Key, health: Health, seconds: float = 10.0) -> NoReturn:
+    """Keep `health.lease_problem` up to date until cancelled."""
     try:
         while True:
             await asyncio.sleep(seconds)
-            trouble = await trouble_with(client, lock)
-            if trouble and trouble != health.lock_trouble:
-                logger.warning("The lease cannot be had", extra={"trouble": trouble})
-            health.lock_trouble = trouble
+            problem = await lease_problem(client, lock)
+            if problem and problem != health.lease_problem:
+                logger.warning("Cannot acquire the lease", extra={"problem": problem})
+            health.lease_problem = problem
     finally:
-        health.lock_trouble = ""
+        health.lease_problem = ""
 
 
-async def trouble_with(client: Client, lock: Key) -> str:
-    """Why nobody can get the lease; empty where somebody has it."""
+async def lease_problem(client: Client, lock: Key) -> str:
+    """Why no process can acquire the lease; empty if one holds it."""
     try:
         await client.get(LEASES, lock.name, lock.namespace)
     except errors.NotFound:
         return (
-            f"the Lease {lock} cannot be made: is there a namespace {lock.namespace}? Create it, "
-            "or name another one with --lock-namespace"
+            f"Lease {lock} cannot be created: check that namespace {lock.namespace} exists, or "
+            "choose another one with --lock-namespace"
         )
     except errors.KubeError as error:
-        return f"the Lease {lock} cannot be read: {error}"
+        return f"Lease {lock} cannot be read: {error}"
     return ""

@@ -50,9 +50,9 @@ async def test_without_permissions_it_names_every_one_that_is_missing(
     assert record["exit_code"] == 4
     user = f"system:serviceaccount:{hands.namespace}:mpi-operator"
     for resource in ("mpijobs", "pods", "jobs", "services", "configmaps"):
-        [refusal] = [each for each in record["refusals"] if f'resource "{resource}"' in each]
+        [refusal] = [each for each in record["errors"] if f'resource "{resource}"' in each]
         assert f'User "{user}" cannot list resource' in refusal
-    assert not any('"secrets"' in each for each in record["refusals"])
+    assert not any('"secrets"' in each for each in record["errors"])
 
 
 async def test_without_permission_for_groups_it_says_so_only_where_it_needs_them(
@@ -64,7 +64,7 @@ async def test_without_permission_for_groups_it_says_so_only_where_it_needs_them
     process = Operator(kubeconfig, tmp_path / "operator.log", *flags)
     async with started(process):
         assert await process.ended() == 4
-    refusals = process.records()[-1]["refusals"]
+    refusals = process.records()[-1]["errors"]
     assert [each.partition(" is forbidden")[0] for each in refusals] == [
         "podgroups.scheduling.volcano.sh",
         "priorityclasses.scheduling.k8s.io",

@@ -1,10 +1,10 @@
-"""What the probes are told, as time goes by."""
+"""Liveness and readiness, over time."""
 
 from dataclasses import dataclass, field
 
 import pytest
 
-from mpi_operator.operator.health import PATIENCE_SECONDS, Health
+from mpi_operator.operator.health import GRACE_SECONDS, NOT_CONTACTED, Health
 
 
 @dataclass
@@ -33,48 +33,48 @@ def health(world):
     return health
 
 
-def test_a_process_that_has_asked_nothing_yet_is_alive_and_not_ready(world):
+def test_a_new_process_is_alive_and_not_ready(world):
     health = Health(world, world, world.clock)
-    assert health.illnesses() == []
-    assert health.obstacles() == ["the API server has not been asked yet"]
+    assert health.liveness_problems() == []
+    assert health.readiness_problems() == [NOT_CONTACTED]
 
 
 def test_a_stand_by_with_warm_caches_is_ready(health):
-    assert health.obstacles() == []
+    assert health.readiness_problems() == []
 
 
-def test_cold_caches_are_told_with_the_reason(health, world):
+def test_unsynced_caches_are_reported_with_the_reason(health, world):
     world.is_synced = False
     world.problems = ["pods: no answer"]
-    assert health.obstacles() == ["the caches are still being read", "pods: no answer"]
+    assert health.readiness_problems() == ["the caches have not synced yet", "pods: no answer"]
 
 
-def test_trouble_counts_when_it_lasts(health, world):
+def test_problems_count_when_they_last(health, world):
     world.problems = ["pods: no answer"]
-    assert health.obstacles() == []
-    world.now += PATIENCE_SECONDS
+    assert health.readiness_problems() == []
+    world.now += GRACE_SECONDS
     world.problems = ["pods: another answer"]
-    assert health.obstacles() == ["pods: another answer"]
+    assert health.readiness_problems() == ["pods: another answer"]
 
 
-def test_trouble_that_went_away_in_between_did_not_last(health, world):
+def test_problems_that_went_away_in_between_did_not_last(health, world):
     for problems in (["no answer"], [], ["no answer"]):
         world.problems = problems
-        assert health.obstacles() == []
-        world.now += PATIENCE_SECONDS - 1
+        assert health.readiness_problems() == []
+        world.now += GRACE_SECONDS - 1
 
 
-def test_trouble_with_the_lease_is_told(health):
-    health.lock_trouble = "the lease cannot be made"
-    assert health.obstacles() == ["the lease cannot be made"]
+def test_a_problem_with_the_lease_is_reported(health):
+    health.lease_problem = "the lease cannot be created"
+    assert health.readiness_problems() == ["the lease cannot be created"]
 
 
 @pytest.mark.parametrize("is_leader", [True, False])
 def test_a_leader_and_a_stand_by_are_alive(health, world, is_leader):
     world.is_leader = is_leader
-    assert health.illnesses() == []
+    assert health.liveness_problems() == []
 
 
 def test_a_process_that_lost_its_lease_is_not_alive(health, world):
     world.why_lost = "not renewed in time"
-    assert health.illnesses() == ["this process will never lead again: not renewed in time"]
+    assert health.liveness_problems() == ["this process can never lead again: not renewed in time"]

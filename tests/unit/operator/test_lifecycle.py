@@ -1,4 +1,4 @@
-"""From the first question to the last write: a real elector, a controller with a diary."""
+"""The order of steps, with a real elector and a controller that keeps a diary."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -11,9 +11,9 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.leader_election.elector import Elector
 from mpi_operator.kube.leader_election.lease import Timing
-from mpi_operator.operator.exit_codes import Ending, ExitCode
-from mpi_operator.operator.health import Health
-from mpi_operator.operator.lifecycle import Parts, live, running, unless
+from mpi_operator.operator.exit_codes import Exit, ExitCode
+from mpi_operator.operator.health import STOPPING, Health
+from mpi_operator.operator.lifecycle import Parts, background, run_lifecycle, unless
 from tests.support.lease_store import LeaseClient, LeaseStore
 from tests.support.waiting import until
 
@@ -21,7 +21,7 @@ QUICK = Timing(lease_seconds=3, renew_seconds=2.0, retry_seconds=0.05)
 
 
 class Controller:
-    """Works until it is told to stop, and then until it is done."""
+    """Leads until it is stopped and `done` is set."""
 
     is_synced = True
     problems: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ class Controller:
 
 
 class Operator:
-    """Everything that belongs to one life."""
+    """The parts of one operator."""
 
     def __init__(self, store=None):
         self.store = store or LeaseStore()
         self.controller = Controller(self.store)
-        self.asked = asyncio.Event()
+        self.stop = asyncio.Event()
 
         @asynccontextmanager
         async def connect():
@@ -73,7 +73,7 @@ class Operator:
     async def note_preflight(self):
         self.controller.diary.append("preflight")
 
-    async def live(self):
+    async def run(self):
         parts = Parts(
             self.controller,
             self.elector,
@@ -82,13 +82,13 @@ class Operator:
             asyncio.Event().wait,
             self.drain_seconds,
         )
-        await live(parts, self.asked)
+        await run_lifecycle(parts, self.stop)
 
-    async def ending(self):
+    async def exit(self):
         async with asyncio.timeout(20):
-            with pytest.raises(Ending) as ending:
-                await self.live()
-        return ending.value
+            with pytest.raises(Exit) as raised:
+                await self.run()
+        return raised.value
 
     def steal(self):
         lease = self.store.get()
@@ -102,18 +102,18 @@ def operator():
     return Operator()
 
 
-async def ended(operator, when, do):
-    """How it ends if `do` is done when the controller has written that into its diary."""
+async def exit_after(operator, when, do):
+    """The Exit if `do` is called once `when` is in the diary of the controller."""
     async with asyncio.TaskGroup() as group:
-        ending = group.create_task(operator.ending())
+        exit = group.create_task(operator.exit())
         await until(lambda: when in operator.controller.diary)
         do()
-    return ending.result()
+    return exit.result()
 
 
-async def test_a_good_life(operator):
-    ending = await ended(operator, "lead", operator.asked.set)
-    assert ending.code is ExitCode.ASKED_TO_STOP
+async def test_the_order_of_steps(operator):
+    exit = await exit_after(operator, "lead", operator.stop.set)
+    assert exit.code is ExitCode.STOPPED
     assert sorted(operator.controller.diary[:4]) == ["follow", "lead", "preflight", "refresh"]
     assert operator.controller.diary[3:] == [
         "lead",
@@ -122,87 +122,87 @@ async def test_a_good_life(operator):
         "caches end, holder: us",
     ]
     assert operator.store.holder == "", "released after the last write"
-    assert operator.health.obstacles() == ["the operator is stopping"]
+    assert operator.health.readiness_problems() == [STOPPING]
 
 
-async def test_a_lost_lease_ends_it_at_once_and_nothing_is_released(operator):
-    ending = await ended(operator, "lead", operator.steal)
-    assert ending.code is ExitCode.LEASE_LOST
-    assert ending.facts["reason"] == "the lease is held by thief"
+async def test_a_lost_lease_ends_it_at_once_and_is_not_released(operator):
+    exit = await exit_after(operator, "lead", operator.steal)
+    assert exit.code is ExitCode.LEASE_LOST
+    assert exit.fields["reason"] == "the lease is held by thief"
     assert "stop" not in operator.controller.diary
     assert operator.store.holder == "thief"
 
 
-async def test_work_that_does_not_end_costs_the_release_and_not_the_stop(operator):
+async def test_work_that_does_not_end_keeps_the_lease_but_not_the_process(operator):
     operator.controller.done.clear()
     operator.drain_seconds = 0.05
-    ending = await ended(operator, "lead", operator.asked.set)
-    assert ending.code is ExitCode.ASKED_TO_STOP
-    assert operator.store.holder == "us", "the lease has to run out"
+    exit = await exit_after(operator, "lead", operator.stop.set)
+    assert exit.code is ExitCode.STOPPED
+    assert operator.store.holder == "us", "the lease has to expire"
 
 
 async def test_a_stand_by_stops_without_having_led():
     operator = Operator(LeaseStore(lease_of("them")))
-    ending = await ended(operator, "follow", operator.asked.set)
-    assert ending.code is ExitCode.ASKED_TO_STOP
+    exit = await exit_after(operator, "follow", operator.stop.set)
+    assert exit.code is ExitCode.STOPPED
     assert "lead" not in operator.controller.diary
     assert operator.store.holder == "them"
 
 
-async def test_it_can_be_stopped_while_the_server_is_away(operator):
+async def test_it_can_be_stopped_while_the_server_is_unavailable(operator):
     operator.preflight = asyncio.Event().wait
-    operator.asked.set()
-    assert (await operator.ending()).code is ExitCode.ASKED_TO_STOP
+    operator.stop.set()
+    assert (await operator.exit()).code is ExitCode.STOPPED
     assert operator.controller.diary == []
 
 
-async def test_who_may_not_does_not_begin(operator):
+async def test_a_failed_preflight_ends_it(operator):
     async def refuse():
-        raise Ending(ExitCode.NOT_ALLOWED, "no")
+        raise Exit(ExitCode.FORBIDDEN, "no")
 
     operator.preflight = refuse
-    assert (await operator.ending()).code is ExitCode.NOT_ALLOWED
+    assert (await operator.exit()).code is ExitCode.FORBIDDEN
     assert operator.store.lease is None
 
 
 @pytest.mark.parametrize("part", ["follow", "refresh", "lead"])
-async def test_a_part_that_fails_ends_the_life_and_frees_the_lease(operator, part, monkeypatch):
+async def test_a_part_that_fails_ends_it_and_releases_the_lease(operator, part, monkeypatch):
     async def fail():
         raise KeyError(part)
 
     monkeypatch.setattr(operator.controller, part, fail)
     async with asyncio.timeout(20):
         with pytest.raises(KeyError, match=part):
-            await operator.live()
+            await operator.run()
     assert operator.store.lease is None or operator.store.holder == ""
 
 
 @pytest.mark.parametrize("part", ["follow", "lead"])
-async def test_a_part_that_ends_unasked_is_a_mistake(operator, part, monkeypatch):
+async def test_a_part_that_ends_unexpectedly_is_a_bug(operator, part, monkeypatch):
     monkeypatch.setattr(operator.controller, part, partial(asyncio.sleep, 0))
     async with asyncio.timeout(20):
-        with pytest.raises(RuntimeError, match="nobody had asked"):
-            await operator.live()
+        with pytest.raises(RuntimeError, match="unexpectedly"):
+            await operator.run()
 
 
 async def test_a_lease_thread_that_dies_is_a_loss(operator, monkeypatch):
     monkeypatch.setattr(operator.store, "create", None)
     async with asyncio.timeout(20):
-        with pytest.raises((Ending, errors.NotLeader), match=r"lost|not callable"):
-            await operator.live()
+        with pytest.raises((Exit, errors.NotLeader), match=r"Lost|not callable"):
+            await operator.run()
 
 
-async def test_a_failure_on_the_way_out_is_told(caplog):
+async def test_a_failure_while_stopping_is_logged(caplog):
     async def fail():
         raise ValueError("too late")
 
-    async with running(fail()):
+    async with background(fail()):
         await asyncio.sleep(0)
     assert [record.error for record in caplog.records] == ["ValueError('too late')"]
 
 
 async def test_a_step_gives_its_result_unless_an_end_comes_first():
-    async with running(asyncio.Event().wait()) as never:
+    async with background(asyncio.Event().wait()) as never:
         assert await unless(asyncio.sleep(0, "result"), never) == "result"
 
 
@@ -217,10 +217,10 @@ async def test_an_end_cancels_the_step():
 
     async def end():
         await asyncio.sleep(0)
-        raise Ending(ExitCode.BUG, "over")
+        raise Exit(ExitCode.BUG, "over")
 
-    async with running(end()) as over:
-        with pytest.raises(Ending, match="over"):
+    async with background(end()) as over:
+        with pytest.raises(Exit, match="over"):
             await unless(step(), over)
     assert was_cancelled.is_set()
 

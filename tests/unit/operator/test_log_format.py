@@ -1,4 +1,4 @@
-"""Log lines, whatever is in them."""
+"""The format of log lines, whatever is in them."""
 
 import io
 import json
@@ -18,10 +18,10 @@ class Unprintable:
     __str__ = __repr__
 
 
-def record(message="Something happened", level=logging.INFO, error=None, **facts):
+def record(message="Something happened", level=logging.INFO, error=None, **fields):
     info = (type(error), error, error.__traceback__) if error else None
     made = logging.LogRecord("mpi_operator.x", level, "x.py", 1, message, (), info)
-    vars(made).update(facts)
+    vars(made).update(fields)
     return made
 
 
@@ -38,7 +38,7 @@ def raised(error):
         return caught
 
 
-def test_a_line_is_an_object_with_the_facts_beside_the_message():
+def test_a_line_is_an_object_with_the_fields_beside_the_message():
     line = json_line(job="default/pi", count=2, level=logging.WARNING)
     assert line.pop("time").endswith("Z")
     assert line == {
@@ -69,20 +69,20 @@ def test_an_exception_is_one_field():
         pytest.param(Unprintable(), "<a Unprintable that cannot be printed>", id="nothing at all"),
     ],
 )
-def test_a_line_is_written_whatever_the_facts_are(value, shown):
+def test_every_field_can_be_written(value, shown):
     line = json_line(fact=value, other="as it is")
     assert line["fact"] == shown
     assert line["other"] == "as it is"
     assert "Something happened" in TextLines().format(record(fact=value))
 
 
-def test_a_fact_that_contains_itself_is_told_as_python_would():
+def test_a_field_that_contains_itself_is_written_as_python_prints_it():
     endless: list[object] = []
     endless.append(endless)
     assert json_line(fact=endless)["fact"] == "[[...]]"
 
 
-def test_facts_never_hide_what_belongs_to_every_line():
+def test_fields_never_hide_those_of_every_line():
     line = json_line(logger="theirs", time="never")
     assert line["logger"] == "mpi_operator.x"
     assert (line["logger_"], line["time_"]) == ("theirs", "never")
@@ -107,15 +107,15 @@ def test_people_see_stack_traces_as_python_prints_them():
 
 
 @pytest.mark.parametrize(
-    "facts",
+    "fields",
     [
         pytest.param({"message": "a\nERROR forged"}, id="in the message"),
-        pytest.param({"fact": "a\nERROR forged"}, id="in a fact"),
-        pytest.param({"fact": ["a\nERROR forged", "b"]}, id="in a list"),
+        pytest.param({"field": "a\nERROR forged"}, id="in a field"),
+        pytest.param({"field": ["a\nERROR forged", "b"]}, id="in a list"),
     ],
 )
-def test_nothing_looks_like_another_line(facts):
-    lines = TextLines().format(record(**facts)).splitlines()
+def test_nothing_looks_like_another_line(fields):
+    lines = TextLines().format(record(**fields)).splitlines()
     assert not any(line.startswith("ERROR") for line in lines)
 
 
@@ -135,13 +135,13 @@ def logging_set_up(level, format):
         ours.setLevel(before[2])
 
 
-def test_our_own_lines_follow_the_level_and_others_tell_of_trouble_only():
+def test_libraries_log_warnings_only_whatever_the_level():
     with logging_set_up(Level.DEBUG, Format.JSON) as stream:
         logging.getLogger("mpi_operator.kube").debug("ours")
         logging.getLogger("asyncio").info("theirs")
-        logging.getLogger("asyncio").warning("their trouble")
-    told = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
-    assert told == ["ours", "their trouble"]
+        logging.getLogger("asyncio").warning("their warning")
+    messages = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    assert messages == ["ours", "their warning"]
 
 
 def test_warnings_of_python_are_lines_too():

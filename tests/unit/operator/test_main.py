@@ -1,4 +1,4 @@
-"""The program around it: exit codes, signals, configuration."""
+"""Exit codes, signals and configuration of the process."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ import pytest
 
 from mpi_operator.kube import config, errors
 from mpi_operator.operator import log_format, main
-from mpi_operator.operator.exit_codes import MEANINGS, Ending, ExitCode
+from mpi_operator.operator.exit_codes import MEANINGS, Exit, ExitCode
 from mpi_operator.operator.options import Options, parse
 from tests.support.waiting import until
 
@@ -26,13 +26,13 @@ def test_every_exit_code_has_a_meaning():
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        pytest.param(Ending(ExitCode.NOT_ALLOWED, "no"), ExitCode.NOT_ALLOWED, id="an ending"),
+        pytest.param(Exit(ExitCode.FORBIDDEN, "no"), ExitCode.FORBIDDEN, id="an exit"),
         pytest.param(errors.NotLeader("late"), ExitCode.LEASE_LOST, id="a fence that closed"),
-        pytest.param(KeyError("oops"), ExitCode.BUG, id="a mistake of ours"),
+        pytest.param(KeyError("oops"), ExitCode.BUG, id="a bug"),
     ],
 )
 async def test_the_exit_code_and_the_last_line_say_why_it_ended(error, code, monkeypatch, caplog):
-    async def operate(options, asked):
+    async def operate(options, stop):
         raise error
 
     monkeypatch.setattr(main, "operate", operate)
@@ -41,11 +41,11 @@ async def test_the_exit_code_and_the_last_line_say_why_it_ended(error, code, mon
     assert (last.exit_code, last.levelno) == (code, logging.ERROR)
 
 
-async def test_who_is_asked_to_stop_ends_well(monkeypatch, caplog):
-    async def operate(options, asked):
+async def test_a_signal_stops_it_with_code_0(monkeypatch, caplog):
+    async def operate(options, stop):
         os.kill(os.getpid(), signal.SIGTERM)
-        await asked.wait()
-        raise Ending(ExitCode.ASKED_TO_STOP, "Stopped")
+        await stop.wait()
+        raise Exit(ExitCode.STOPPED, "Stopped")
 
     monkeypatch.setattr(main, "operate", operate)
     with caplog.at_level(logging.INFO):
@@ -56,15 +56,15 @@ async def test_who_is_asked_to_stop_ends_well(monkeypatch, caplog):
 async def test_a_second_signal_ends_the_process_at_once(monkeypatch):
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    with main.stop_signals() as asked:
+    with main.stop_signals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.wait_for(asked.wait(), 10)
+        await asyncio.wait_for(stop.wait(), 10)
         assert codes == []
         os.kill(os.getpid(), signal.SIGTERM)
         await until(lambda: codes == [128 + signal.SIGTERM])
 
 
-async def test_a_kubeconfig_that_is_not_there_is_told_before_anything_else(tmp_path, caplog):
+async def test_a_missing_kubeconfig_is_reported_first(tmp_path, caplog):
     options = Options(kubeconfig=tmp_path / "nothing", health_port=0)
     assert await main.run(options) is ExitCode.BAD_CONFIGURATION
     assert str(tmp_path / "nothing") in caplog.records[-1].error
@@ -81,9 +81,9 @@ def test_a_flag_beats_the_variable_and_the_address_in_the_file(tmp_path, monkeyp
     assert found.server == "https://elsewhere:2"
 
 
-def test_flags_without_effect_are_told_in_one_line(monkeypatch, caplog):
+def test_flags_without_effect_are_logged_in_one_line(monkeypatch, caplog):
     async def run(options):
-        return ExitCode.ASKED_TO_STOP
+        return ExitCode.STOPPED
 
     monkeypatch.setattr(main, "run", run)
     monkeypatch.setattr(log_format, "set_up", lambda *_: None)
@@ -92,12 +92,12 @@ def test_flags_without_effect_are_told_in_one_line(monkeypatch, caplog):
     assert sorted(line.flags) == ["--kube-api-qps", "--v"]
 
 
-def test_what_is_served_tells_of_the_process():
+def test_the_metrics_include_those_of_the_process():
     registry = main._registry()
     assert registry.get_sample_value("process_start_time_seconds")
 
 
-def test_options_of_the_command_line_reach_the_program(monkeypatch):
+def test_flags_reach_the_operator(monkeypatch):
     seen: list[Options] = []
 
     async def run(options):

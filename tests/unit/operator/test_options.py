@@ -1,4 +1,4 @@
-"""Flags: what they mean, what is refused, and what is taken without effect."""
+"""Flags: their values, invalid ones, and those without effect."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def parsed(*arguments: str, **variables: str) -> Options:
     return parse(arguments, environ=variables, is_terminal=False)
 
 
-def test_without_flags_everything_is_as_usual():
+def test_defaults():
     assert parsed() == Options()
 
 
@@ -53,19 +53,27 @@ def test_what_flags_mean(arguments, expected):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
-        pytest.param(["--namespace=A"], "--namespace: 'A' cannot be the name of", id="namespace"),
-        pytest.param(["--namespace=a,b_c"], "'b_c' cannot be the name of", id="one of two"),
-        pytest.param(["--lock-namespace="], "'' cannot be the name of", id="no lock namespace"),
-        pytest.param(["--cluster-domain=.local"], "'.local' is not a DNS name", id="a dot first"),
-        pytest.param(["--cluster-domain=local."], "'local.' is not a DNS name", id="a dot last"),
-        pytest.param(["--cluster-domain=a b"], "'a b' is not a DNS name", id="a space"),
-        pytest.param(["--cluster-domain=" + "a." * 130 + "a"], "is not a DNS name", id="too long"),
-        pytest.param(["--gang-scheduling=Vol cano"], "the name of a scheduler", id="scheduler"),
-        pytest.param(["--threadiness=0"], "from 1 to 1000, got '0'", id="nobody works"),
+        pytest.param(
+            ["--namespace=A"], "--namespace: 'A' is not a valid namespace", id="namespace"
+        ),
+        pytest.param(["--namespace=a,b_c"], "'b_c' is not a valid namespace", id="one of two"),
+        pytest.param(["--lock-namespace="], "'' is not a valid namespace", id="no lock namespace"),
+        pytest.param(
+            ["--cluster-domain=.local"], "'.local' is not a valid DNS name", id="a dot first"
+        ),
+        pytest.param(
+            ["--cluster-domain=local."], "'local.' is not a valid DNS name", id="a dot last"
+        ),
+        pytest.param(["--cluster-domain=a b"], "'a b' is not a valid DNS name", id="a space"),
+        pytest.param(
+            ["--cluster-domain=" + "a." * 130 + "a"], "is not a valid DNS name", id="too long"
+        ),
+        pytest.param(["--gang-scheduling=Vol cano"], "not a valid scheduler name", id="scheduler"),
+        pytest.param(["--threadiness=0"], "from 1 to 1000, got '0'", id="zero"),
         pytest.param(["--threadiness=x"], "from 1 to 1000, got 'x'", id="no number"),
-        pytest.param(["--threadiness=\u0663"], "whole number", id="a digit that is not ours"),
+        pytest.param(["--threadiness=\u0663"], "an integer", id="a digit that is not ours"),
         pytest.param(["--health-port=65536"], "from 0 to 65535", id="no port"),
         pytest.param(["--health-port", "-1"], "from 0 to 65535, got '-1'", id="below zero"),
         pytest.param(["--master=ftp://h"], "--master: expected https://", id="no HTTP"),
@@ -77,13 +85,13 @@ def test_what_flags_mean(arguments, expected):
         pytest.param(["job.yaml"], "unrecognized arguments: job.yaml", id="no arguments"),
     ],
 )
-def test_bad_values_are_told_in_a_sentence(arguments, sentence, capsys):
-    with pytest.raises(SystemExit) as ending:
+def test_invalid_values(arguments, message, capsys):
+    with pytest.raises(SystemExit) as raised:
         parsed(*arguments)
-    assert ending.value.code == 2
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert "pass@" not in told
+    assert raised.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "pass@" not in err
 
 
 def test_a_variable_names_the_namespace():
@@ -95,24 +103,24 @@ def test_a_flag_beats_the_variable():
     assert parsed("--namespace=", KUBEFLOW_NAMESPACE="a").namespaces == ("",)
 
 
-def test_a_bad_variable_is_told_by_its_name(capsys):
-    with pytest.raises(SystemExit) as ending:
+def test_the_error_about_the_variable_names_it(capsys):
+    with pytest.raises(SystemExit) as raised:
         parsed(KUBEFLOW_NAMESPACE="A")
-    assert ending.value.code == 2
+    assert raised.value.code == 2
     assert "variable KUBEFLOW_NAMESPACE: 'A'" in capsys.readouterr().err
 
 
-def test_people_at_a_terminal_get_text():
+def test_the_format_on_a_terminal_is_text():
     assert parse([], environ={}, is_terminal=True).log_format is Format.TEXT
 
 
-def test_the_arguments_of_the_go_operators_deployment_are_taken():
+def test_the_arguments_of_the_go_operators_deployment_are_accepted():
     options = parsed("-alsologtostderr", "--lock-namespace", "mpi-operator")
     assert options == Options(without_effect=("--alsologtostderr",))
 
 
 @pytest.mark.parametrize("ignored", IGNORED, ids=lambda each: each.name)
-def test_flags_without_effect_are_taken_and_named(ignored):
+def test_flags_without_effect_are_accepted_and_named(ignored):
     options = parsed(f"{ignored.name}=1", "--threadiness=3")
     assert options == Options(threadiness=3, without_effect=(ignored.name,))
     assert reasons(options.without_effect) == {ignored.name: ignored.why}
@@ -123,24 +131,24 @@ def test_a_switch_takes_no_value_that_is_not_its_own():
     assert options == Options(threadiness=3, without_effect=("--logtostderr", "--v"))
 
 
-def test_help_tells_of_everything(capsys):
-    with pytest.raises(SystemExit) as ending:
+def test_help_covers_everything(capsys):
+    with pytest.raises(SystemExit) as raised:
         parsed("-h")
-    assert ending.value.code == 0
-    told = capsys.readouterr().out
-    assert all(flag.name in told for flag in FLAGS)
-    assert "examples:" in told
-    assert "exit codes:" in told
-    assert max(map(len, told.splitlines())) <= 100
+    assert raised.value.code == 0
+    out = capsys.readouterr().out
+    assert all(flag.name in out for flag in FLAGS)
+    assert "examples:" in out
+    assert "exit codes:" in out
+    assert max(map(len, out.splitlines())) <= 100
 
 
-def test_the_version_is_told_with_what_one_is_asked_for(capsys):
-    with pytest.raises(SystemExit) as ending:
+def test_the_version_has_what_a_bug_report_needs(capsys):
+    with pytest.raises(SystemExit) as raised:
         parsed("-version")
-    assert ending.value.code == 0
-    told = capsys.readouterr().out
-    assert told.startswith("mpi-operator ")
-    assert "kubeflow.org/v2beta1" in told
+    assert raised.value.code == 0
+    out = capsys.readouterr().out
+    assert out.startswith("mpi-operator ")
+    assert "kubeflow.org/v2beta1" in out
 
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)

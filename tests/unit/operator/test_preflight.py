@@ -1,4 +1,4 @@
-"""What the first answers of an API server mean."""
+"""What the first responses of an API server mean."""
 
 import logging
 from typing import Any
@@ -10,9 +10,9 @@ from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import Page
 from mpi_operator.kube.resources import LEASES, PODS, Key, Resource
 from mpi_operator.operator import preflight
-from mpi_operator.operator.exit_codes import Ending, ExitCode
+from mpi_operator.operator.exit_codes import Exit, ExitCode
 from mpi_operator.operator.health import Health
-from mpi_operator.operator.preflight import Refusal, verdict
+from mpi_operator.operator.preflight import Failure, fatal_exit
 
 LOCK = Key("mpi-operator", "mpi-operator")
 POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
@@ -23,26 +23,26 @@ def api_error(kind, message="no"):
 
 
 class Server:
-    """As much of a client as is asked; `answers` says what it refuses, and how often."""
+    """A client that raises the given errors, by resource, one after another."""
 
-    def __init__(self, **refusals):
-        self.refusals = refusals
+    def __init__(self, **failures):
+        self.failures = failures
         self.asked: list[tuple[str, str]] = []
 
     async def pages(self, resource, namespace="", *, limit):
         assert limit == 1
         self.asked.append((resource.plural, namespace))
-        self._refuse(resource.plural)
+        self._fail(resource.plural)
         yield Page([], "1", is_last=False)
         raise AssertionError("one page is enough")
 
     async def get(self, resource, name, namespace):
         self.asked.append((resource.plural, namespace))
-        self._refuse(resource.plural)
+        self._fail(resource.plural)
         return {}
 
-    def _refuse(self, plural):
-        if found := self.refusals.get(plural):
+    def _fail(self, plural):
+        if found := self.failures.get(plural):
             raise found.pop(0)
 
 
@@ -54,7 +54,7 @@ class Quiet:
 
 
 async def passed(server: Any, watched: list[tuple[Resource, str]], health: Health) -> None:
-    await preflight.passed(server, watched, LOCK, health)
+    await preflight.wait_until_allowed(server, watched, LOCK, health)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def health():
     return Health(Quiet(), Quiet())
 
 
-async def test_everything_is_asked_for_once(health):
+async def test_everything_is_read_once(health):
     server = Server()
     await passed(server, [(MPI_JOBS, "a"), (MPI_JOBS, "b"), (PODS, "a")], health)
     assert server.asked == [
@@ -71,45 +71,45 @@ async def test_everything_is_asked_for_once(health):
         ("pods", "a"),
         ("leases", "mpi-operator"),
     ]
-    assert health.obstacles() == []
+    assert health.readiness_problems() == []
 
 
-async def test_a_lease_that_nobody_has_made_yet_is_no_trouble(health):
+async def test_a_missing_lease_is_no_failure(health):
     await passed(Server(leases=[api_error(errors.NotFound)]), [], health)
 
 
-async def test_all_refusals_are_told_at_once(health):
+async def test_all_failures_are_reported_at_once(health):
     server = Server(
         mpijobs=[api_error(errors.Forbidden, "no mpijobs")],
         leases=[api_error(errors.Forbidden, "no leases")],
     )
-    with pytest.raises(Ending) as ending:
+    with pytest.raises(Exit) as raised:
         await passed(server, [(MPI_JOBS, ""), (PODS, "")], health)
-    assert ending.value.code is ExitCode.NOT_ALLOWED
-    assert ending.value.facts["refusals"] == ["no leases", "no mpijobs"]
+    assert raised.value.code is ExitCode.FORBIDDEN
+    assert raised.value.fields["errors"] == ["no leases", "no mpijobs"]
 
 
 @pytest.mark.looptime
-async def test_a_server_that_is_away_is_waited_for_and_told_of_once(health, caplog):
+async def test_an_unavailable_server_is_waited_for_and_logged_once(health, caplog):
     away = [errors.NotSent("connection refused") for _ in range(5)]
     server = Server(pods=[*away, errors.ConnectionLost("reset")])
     with caplog.at_level(logging.WARNING):
         await passed(server, [(PODS, "")], health)
     assert [record.error for record in caplog.records] == ["connection refused", "reset"]
-    assert health.obstacles() == []
+    assert health.readiness_problems() == []
 
 
 @pytest.mark.looptime
-async def test_while_it_is_away_the_reason_can_be_seen(health):
+async def test_meanwhile_readyz_has_the_reason(health):
     seen = []
 
     class Watched(Server):
         async def get(self, *args):
-            seen.append(health.obstacles())
+            seen.append(health.readiness_problems())
 
     server = Watched(pods=[errors.NotSent("connection refused")])
     await passed(server, [(PODS, "")], health)
-    assert seen[-1] == ["the API server cannot be asked: connection refused"]
+    assert seen[-1] == ["the API server is not available: connection refused"]
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,17 @@ async def test_while_it_is_away_the_reason_can_be_seen(health):
     [
         pytest.param(MPI_JOBS, api_error(errors.NotFound), ExitCode.KIND_MISSING, id="no CRD"),
         pytest.param(POD_GROUPS, api_error(errors.NotFound), ExitCode.KIND_MISSING, id="no gang"),
-        pytest.param(PODS, api_error(errors.Forbidden), ExitCode.NOT_ALLOWED, id="not allowed"),
-        pytest.param(PODS, api_error(errors.Unauthorized), ExitCode.NOT_ALLOWED, id="unknown"),
+        pytest.param(PODS, api_error(errors.Forbidden), ExitCode.FORBIDDEN, id="forbidden"),
+        pytest.param(PODS, api_error(errors.Unauthorized), ExitCode.FORBIDDEN, id="unauthorized"),
         pytest.param(
             PODS, config.ConfigError("no token"), ExitCode.BAD_CONFIGURATION, id="no credentials"
         ),
     ],
 )
-def test_what_only_a_person_can_mend_ends_the_program(resource, error, code):
-    ending = verdict([Refusal(resource, error)])
-    assert ending is not None
-    assert ending.code is code
+def test_what_only_a_person_can_fix_ends_the_process(resource, error, code):
+    exit = fatal_exit([Failure(resource, error)])
+    assert exit is not None
+    assert exit.code is code
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_what_only_a_person_can_mend_ends_the_program(resource, error, code):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_may_pass_does_not(error):
-    assert verdict([Refusal(PODS, error), Refusal(LEASES, error)]) is None
+def test_what_may_pass_does_not_end_it(error):
+    assert fatal_exit([Failure(PODS, error), Failure(LEASES, error)]) is None
 
 
-def test_a_missing_crd_is_told_with_the_command_that_installs_it():
-    ending = verdict([Refusal(MPI_JOBS, api_error(errors.NotFound))])
-    assert ending is not None
-    assert ending.facts["advice"] == {
+def test_the_advice_about_a_missing_crd_is_the_command_that_installs_it():
+    exit = fatal_exit([Failure(MPI_JOBS, api_error(errors.NotFound))])
+    assert exit is not None
+    assert exit.fields["advice"] == {
         "MPIJob": "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
     }

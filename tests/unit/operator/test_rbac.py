@@ -24,8 +24,8 @@ def allowed(rules):
 
 def read_by(settings):
     """What a controller reads, as its permissions would name it."""
-    nobody: Any = None
-    watched = Controller(nobody, nobody, settings).resources()
+    client: Any = None
+    watched = Controller(client, client, settings).resources()
     return {(resource.group, resource.plural) for resource, _ in watched}
 
 

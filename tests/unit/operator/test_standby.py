@@ -1,4 +1,4 @@
-"""What is wrong with a lease, in virtual time."""
+"""Problems with the lease, in virtual time."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Key
 from mpi_operator.operator.health import Health
-from mpi_operator.operator.standby import trouble_with, watch_over
+from mpi_operator.operator.standby import check_lease, lease_problem
 from tests.unit.operator.test_health import World
 
 LOCK = Key("away", "mpi-operator")
@@ -25,47 +25,47 @@ class Server:
 
 
 @pytest.mark.parametrize(
-    ("error", "trouble"),
+    ("error", "problem"),
     [
-        pytest.param(None, "", id="somebody has it"),
+        pytest.param(None, "", id="held"),
         pytest.param(
             errors.NotFound(errors.Status()),
-            "the Lease away/mpi-operator cannot be made: is there a namespace away?",
-            id="nobody can make it",
+            "Lease away/mpi-operator cannot be created: check that namespace away exists",
+            id="cannot be created",
         ),
         pytest.param(
             errors.NotSent("refused"),
-            "the Lease away/mpi-operator cannot be read: refused",
-            id="nobody knows",
+            "Lease away/mpi-operator cannot be read: refused",
+            id="unknown",
         ),
     ],
 )
-async def test_what_is_wrong_with_a_lease(error, trouble):
+async def test_problems_with_the_lease(error, problem):
     server: Any = Server(error)
-    assert (await trouble_with(server, LOCK)).startswith(trouble)
+    assert (await lease_problem(server, LOCK)).startswith(problem)
 
 
 @pytest.mark.looptime
-async def test_trouble_is_told_once_and_forgotten_when_it_is_over(caplog):
+async def test_a_problem_is_logged_once_and_cleared_when_it_is_over(caplog):
     health = Health(World(), World())
     server: Any = Server(errors.NotFound(errors.Status()))
-    watching = asyncio.create_task(watch_over(server, LOCK, health))
+    checking = asyncio.create_task(check_lease(server, LOCK, health))
     await asyncio.sleep(35)
-    assert health.lock_trouble
+    assert health.lease_problem
     assert len(caplog.records) == 1
     server.error = None
     await asyncio.sleep(10)
-    assert not health.lock_trouble
-    watching.cancel()
+    assert not health.lease_problem
+    checking.cancel()
 
 
 @pytest.mark.looptime
-async def test_who_no_longer_stands_by_has_no_trouble():
+async def test_the_problem_is_cleared_when_the_check_ends():
     health = Health(World(), World())
     server: Any = Server(errors.NotSent("no"))
-    watching = asyncio.create_task(watch_over(server, LOCK, health))
+    checking = asyncio.create_task(check_lease(server, LOCK, health))
     await asyncio.sleep(15)
-    assert health.lock_trouble
-    watching.cancel()
-    await asyncio.wait([watching])
-    assert not health.lock_trouble
+    assert health.lease_problem
+    checking.cancel()
+    await asyncio.wait([checking])
+    assert not health.lease_problem
