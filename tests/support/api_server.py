@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from mpi_operator.kube.config import TLS, Config, Credential, Credentials
-from mpi_operator.kube.config.credentials import Fixed
+from mpi_operator.kube.config.config import FixedCredentials
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.transport import Timeouts
 from tests.unit.kube.config.pki import authority
@@ -78,7 +78,7 @@ async def client_of(
         server=server if isinstance(server, str) else server.url,
         namespace="default",
         tls=tls or TLS(ca=authority().pem),
-        credentials=credentials or Fixed(Credential()),
+        credentials=credentials or FixedCredentials(Credential()),
         proxy=proxy,
     )
     async with HttpClient(config, timeouts=timeouts, **options) as client:

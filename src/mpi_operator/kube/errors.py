@@ -6,6 +6,7 @@
     ├── ConnectionLost          it left, no answer came back: a write may have happened
     │   └── DeadlineExceeded    … because we stopped waiting
     ├── Undecodable             an answer that is not what the API promises
+    ├── ConfigError             a kubeconfig or the pod's service account cannot be used
     ├── NotLeader               a fence refused a write, because the lease is not ours (any more)
     └── ApiError                the server answered with a Status
         ├── BadRequest          400
@@ -58,6 +59,14 @@ class DeadlineExceeded(ConnectionLost):
 
 class Undecodable(KubeError):
     """The server's answer is not what the Kubernetes API promises."""
+
+
+class ConfigError(KubeError):
+    """A kubeconfig, or what a pod was given instead, cannot be used.
+
+    The message says where the mistake is and how to correct it. Raised `from None` where the cause
+    could quote a secret (a YAML parser quotes the line).
+    """
 
 
 class NotLeader(KubeError):

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from mpi_operator.api import types
 from mpi_operator.kube import config
-from mpi_operator.kube.config.server import parse_server
+from mpi_operator.kube.config.address import parse_server
 
 from .exit_codes import MEANINGS, SECOND_SIGNAL, ExitCode
 from .log_format import Format, Level

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import Selector
-from mpi_operator.kube.config.credentials import Credential, Fixed
+from mpi_operator.kube.config.config import Credential, FixedCredentials
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import (
@@ -219,7 +219,7 @@ def in_cluster(control_plane: ControlPlane, account: Path) -> config.Config:
 async def is_refused(control_plane: ControlPlane, token: str) -> bool:
     """Whether the server has stopped to accept the token: it remembers a good one for seconds."""
     settings = config.load(kubeconfig=control_plane.kubeconfig())
-    bearer = Fixed(Credential((("Authorization", f"Bearer {token}"),)))
+    bearer = FixedCredentials(Credential((("Authorization", f"Bearer {token}"),)))
     try:
         async with HttpClient(replace(settings, credentials=bearer)) as client:
             await client.get(NAMESPACES, "rotating")

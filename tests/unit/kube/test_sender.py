@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube import errors, requests
 from mpi_operator.kube.config import Credential
-from mpi_operator.kube.config.credentials import Fixed
+from mpi_operator.kube.config.config import FixedCredentials
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import PODS
 from mpi_operator.kube.sender import Sender
@@ -90,7 +90,7 @@ class Lease:
 
 def make_sender(credentials=None, fence=None, registry=None, slots=64):
     return Sender(
-        credentials or Fixed(papers("me")),
+        credentials or FixedCredentials(papers("me")),
         TIMEOUTS,
         Metrics(registry or CollectorRegistry()),
         slots=asyncio.Semaphore(slots),
@@ -199,7 +199,7 @@ async def test_a_second_refusal_rises():
 async def test_without_newer_papers_a_refusal_rises():
     wire = Wire(api_error(401))
     with pytest.raises(errors.Unauthorized):
-        await make_sender(Fixed(papers("me"))).send(READ, wire)
+        await make_sender(FixedCredentials(papers("me"))).send(READ, wire)
     assert wire.shown == ["me"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mpi_operator.kube import errors, requests
 from mpi_operator.kube.config import TLS, Config, Credential
-from mpi_operator.kube.config.credentials import Fixed
+from mpi_operator.kube.config.config import FixedCredentials
 from mpi_operator.kube.requests import Request
 from mpi_operator.kube.resources import PODS
 from mpi_operator.kube.transport import Timeouts, Transport
@@ -32,7 +32,7 @@ NOBODY = Credential()
 
 @asynccontextmanager
 async def transport_to(url, *, tls=None, proxy=None, connect=5.0):
-    config = Config(url, "default", tls or TLS(ca=authority().pem), Fixed(NOBODY), proxy)
+    config = Config(url, "default", tls or TLS(ca=authority().pem), FixedCredentials(NOBODY), proxy)
     async with Transport(config, Timeouts(connect=connect), "test/1") as transport:
         yield transport
 
@@ -183,7 +183,7 @@ async def test_no_cookie_is_sent_back():
 
 async def test_a_transport_that_is_not_open_says_so():
     transport = Transport(
-        Config("http://127.0.0.1", "default", TLS(), Fixed(NOBODY)), Timeouts(), ""
+        Config("http://127.0.0.1", "default", TLS(), FixedCredentials(NOBODY)), Timeouts(), ""
     )
     with pytest.raises(RuntimeError, match="inside 'async with'"):
         await send(transport)

@@ -1,18 +1,18 @@
-"""Where the API server is, and how we prove who we are.
+"""Where the API server is, and which identity we present to it.
 
     kubeconfig files ─┐
                       ├─▶ Config: server, namespace, TLS, proxy, Credentials ─▶ the HTTP client
-    a pod's account  ─┘                                              │
-                                     asked before every request ◀────┘  and told of every 401
+    service account  ─┘                                              │
+                                     asked before every request ◀────┘  and again after a 401
 
-A `Config` is checked when it is loaded, so that mistakes are found before the first request.
-What changes later (tokens and certificates that rotate) hides behind `Credentials`.
+`load` checks a `Config`, so mistakes show before the first request. `Credentials` hides what
+changes later: tokens and certificates that rotate.
 One `Config` belongs to one event loop at a time. No secret is in any repr, log line or error.
 """
 
-from .config import Config
-from .credentials import Credential, Credentials
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
+from .config import Config, Credential, Credentials
 from .in_cluster import in_cluster
 from .load import from_kubeconfig, load
 from .tls import TLS, ClientCertificate

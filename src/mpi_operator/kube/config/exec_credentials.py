@@ -1,4 +1,4 @@
-"""Credentials from a plugin: when to run it, and what to do when it fails."""
+"""Credentials from an exec plugin: when to run it, and what to do when it fails."""
 
 import logging
 import os
@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .credentials import Credential
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
+from .config import Credential
 from .exec_plugin import Answer, ExecPlugin, parse_answer, printable
 from .headers import Headers
 from .process import Finished, run
@@ -17,10 +18,10 @@ from .single_flight import SingleFlight
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 60.0
-# A person has to find a password, or a browser.
+# Time to find a password, or to log in with a browser.
 INTERACTIVE_TIMEOUT_SECONDS = 600.0
-# Renew a minute before the end, but never earlier than after four fifths of the time that was
-# left: a plugin that hands out the last seconds of a cached token would otherwise run every time.
+# Renew a minute before expiry, but not before 80 % of the remaining time has passed: otherwise a
+# plugin that returns a cached token in its last minute would run for every request.
 LEEWAY_SECONDS = 60.0
 LEEWAY_SHARE = 0.2
 RETRY_SECONDS = 10.0
@@ -34,7 +35,7 @@ class _Held:
 
 
 class ExecCredentials:
-    """What a plugin said last, asked again before it expires and after a 401.
+    """The last answer of a plugin, which runs again before that expires and after a 401.
 
     However many requests wait, the plugin runs once.
     """
@@ -70,13 +71,15 @@ class ExecCredentials:
         return held.credential != credential
 
     async def _renewed(self, held: _Held) -> _Held:
-        """A new one; or still the old one, if the plugin fails and the old one is good yet."""
+        """A new answer, or the old one if the plugin fails before that has expired."""
         try:
             return await self._renew()
         except ConfigError as error:
             if self._now() >= held.expires_at:
                 raise
-            logger.warning("credentials not renewed, keeping the last", extra={"error": str(error)})
+            logger.warning(
+                "Could not renew credentials, using the previous ones", extra={"error": str(error)}
+            )
             self._held = replace(held, renew_at=self._now() + RETRY_SECONDS)
             return held
 
@@ -88,7 +91,7 @@ class ExecCredentials:
 
 
 def _times(answer: Answer, now: float) -> tuple[float, float]:
-    """When to renew, and when it is too late."""
+    """When to renew, and when the answer expires."""
     if answer.expires_at is None:
         return float("inf"), float("inf")
     leeway = min(LEEWAY_SECONDS, LEEWAY_SHARE * max(0.0, answer.expires_at - now))
@@ -96,7 +99,7 @@ def _times(answer: Answer, now: float) -> tuple[float, float]:
 
 
 async def output_of(plugin: ExecPlugin, *, timeout: float) -> bytes:
-    """Run the plugin; what it printed, if it ended well."""
+    """Run the plugin and return what it printed; ConfigError if it failed."""
     executable = shutil.which(plugin.command)
     if executable is None:
         raise ConfigError(_missing(plugin))
@@ -110,11 +113,11 @@ async def output_of(plugin: ExecPlugin, *, timeout: float) -> bytes:
         )
     except TimeoutError:
         raise ConfigError(
-            f"{plugin.where}: {plugin.command} gave no answer in {timeout:g} s; "
+            f"{plugin.where}: {plugin.command} did not finish within {timeout:g}s; "
             "run it by hand to see what it waits for"
         ) from None
     except (OSError, ValueError) as error:
-        # Arguments are not quoted: they may hold a password, and ValueError is about them.
+        # Not quoted: arguments may contain a password, and ValueError is about them.
         reason = error.strerror if isinstance(error, OSError) else "an argument is not valid"
         raise ConfigError(f"{plugin.where}: cannot run {plugin.command}: {reason}") from None
     if finished.code != 0:

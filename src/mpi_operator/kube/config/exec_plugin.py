@@ -1,4 +1,4 @@
-"""Credential plugins: what to run, and what its answer means. Nothing here runs anything.
+"""Exec plugins for credentials: which command to run, and what its answer means. No I/O.
 
 The protocol is the API group client.authentication.k8s.io:
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
 from .headers import Headers, bearer
 from .kubeconfig import Entry
 from .kubeconfig_types import Cluster, Exec, Hidden, InteractiveMode, User
@@ -26,24 +27,24 @@ _EXTENSION = f"{_GROUP}/exec"
 
 @dataclass(frozen=True)
 class ExecCluster:
-    """The cluster, as a plugin may want to know it."""
+    """The cluster, as described to a plugin."""
 
     server: str
     tls: TLS
     proxy: str | None = field(default=None, repr=False)
     disable_compression: bool = False
     config: Any = field(default=None, repr=False)
-    """The cluster's extension for plugins, handed on as it is."""
+    """The cluster's extension for plugins, passed on unchanged."""
 
 
 @dataclass(frozen=True)
 class ExecPlugin:
-    """A program that knows who we are."""
+    """A command that returns credentials."""
 
     where: str
     api_version: str
     command: str
-    # Hidden: people put passwords into arguments and variables.
+    # Not in the repr: people put passwords into arguments and variables.
     args: tuple[str, ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     interactive: bool = False
@@ -52,7 +53,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a plugin said."""
+    """The credential that a plugin returned."""
 
     authorization: Headers = field(repr=False)
     certificate: ClientCertificate | None
@@ -61,13 +62,13 @@ class Answer:
 
 
 def exec_config(cluster: Cluster) -> Any:
-    """The part of a cluster that is meant for plugins."""
+    """The extension of a cluster entry that is meant for plugins."""
     extensions = cluster.extensions or ()
     return next((e.extension for e in extensions if e.name == _EXTENSION), None)
 
 
 def parse_plugin(entry: Entry[User], cluster: ExecCluster) -> ExecPlugin:
-    """The plugin of a user, complete with everything it is told."""
+    """The plugin of a user entry, with its arguments and environment."""
     config, where = entry.value.exec or Exec(), f"{entry.where}: exec"
     if not config.command:
         raise ConfigError(f"{where}: command is missing")
@@ -81,7 +82,7 @@ def parse_plugin(entry: Entry[User], cluster: ExecCluster) -> ExecPlugin:
     return ExecPlugin(
         where=where,
         api_version=config.api_version,
-        # Like kubectl: a bare name is searched in PATH, `./name` stands next to the kubeconfig.
+        # Like kubectl: search a bare name in PATH; `./name` is relative to the kubeconfig.
         command=str(entry.path(config.command)) if "/" in config.command else config.command,
         args=tuple(config.args or ()),
         environment=_environment(config, where) | {"KUBERNETES_EXEC_INFO": info},
@@ -91,7 +92,7 @@ def parse_plugin(entry: Entry[User], cluster: ExecCluster) -> ExecPlugin:
 
 
 def parse_answer(plugin: ExecPlugin, output: bytes) -> Answer:
-    """The credential in a plugin's output, which is never quoted."""
+    """The credential in a plugin's output. Errors never quote the output."""
     credential = _decoded(plugin, output)
     status = credential.status or _Status()
     if not status.token and not status.client_certificate_data:
@@ -109,7 +110,7 @@ def parse_answer(plugin: ExecPlugin, output: bytes) -> Answer:
 
 
 def printable(text: str) -> str:
-    """Text from outside without what would take over a terminal."""
+    """Text from outside without control characters, which could take over a terminal."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
@@ -136,13 +137,13 @@ def _decoded(plugin: ExecPlugin, output: bytes) -> _ExecCredential:
         credential = _decode(output)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
-            f"{plugin.where}: the plugin's output is no ExecCredential: {error}"
+            f"{plugin.where}: the output of the plugin is not an ExecCredential: {error}"
         ) from None
     if (credential.api_version, credential.kind) != (plugin.api_version, "ExecCredential"):
         raise ConfigError(
             f"{plugin.where}: expected an ExecCredential of {plugin.api_version}, "
             f"the plugin returned {credential.kind!r} of {credential.api_version!r}; "
-            "make the apiVersion in the kubeconfig that of the plugin"
+            "set the apiVersion in the kubeconfig to that of the plugin"
         )
     return credential
 
@@ -163,7 +164,7 @@ def _is_interactive(config: Exec, where: str) -> bool:
         )
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     if mode is InteractiveMode.ALWAYS and not has_terminal:
-        raise ConfigError(f"{where}: the plugin wants to ask a person, but there is no terminal")
+        raise ConfigError(f"{where}: the plugin needs a terminal to prompt, and there is none")
     return has_terminal and mode is not InteractiveMode.NEVER
 
 
@@ -171,12 +172,14 @@ def _environment(config: Exec, where: str) -> dict[str, str]:
     variables = {variable.name or "": variable.value or "" for variable in config.env or ()}
     for name in variables:
         if not name or "=" in name or not name.isprintable():
-            raise ConfigError(f"{where}: env has the name {name!r}; expected a variable's name")
+            raise ConfigError(
+                f"{where}: env has the name {name!r}; expected the name of a variable"
+            )
     return variables
 
 
 def _exec_info(config: Exec, cluster: ExecCluster, interactive: bool, where: str) -> str:
-    """The variable KUBERNETES_EXEC_INFO: what the plugin may know about us."""
+    """The value of KUBERNETES_EXEC_INFO, which describes us to the plugin."""
     spec: dict[str, Any] = {"interactive": interactive}
     if config.provide_cluster_info:
         spec["cluster"] = _cluster_info(cluster)
@@ -199,5 +202,5 @@ def _cluster_info(cluster: ExecCluster) -> dict[str, Any]:
         "proxy-url": cluster.proxy,
         "disable-compression": cluster.disable_compression,
     }
-    # Go leaves out what is empty, except the config, which plugins look for.
+    # Like Go: omit what is empty, except the config, which plugins look for.
     return {name: value for name, value in fields.items() if value} | {"config": cluster.config}

@@ -1,12 +1,12 @@
-"""Text from files and from base64, with errors that say where it was asked for."""
+"""Text from files and from base64, with errors that name the field it is for."""
 
 import binascii
 from base64 import b64decode
 from pathlib import Path
 
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
 
-# Far above any kubeconfig, so that a path to the wrong thing (a disk, /dev/zero) ends in a message.
+# Far above any kubeconfig: a path to the wrong thing (a disk, /dev/zero) must end in an error.
 _LARGEST = 16 * 1024 * 1024
 
 
@@ -18,7 +18,7 @@ def read_text(path: Path, where: str) -> str:
     except OSError as error:
         raise ConfigError(f"{where}: cannot read {path}: {error.strerror}") from None
     except ValueError:
-        # What the operating system refuses as a name: a zero byte, half a Unicode character.
+        # The system does not accept the name: a zero byte, half a Unicode character.
         raise ConfigError(f"{where}: {str(path)!r} is not a possible file name") from None
     if len(content) > _LARGEST:
         raise ConfigError(f"{where}: {path} is larger than {_LARGEST >> 20} MiB")
@@ -26,7 +26,7 @@ def read_text(path: Path, where: str) -> str:
 
 
 def decode_data(data: str, where: str) -> str:
-    """The text inside a `…-data` field, which may be wrapped over lines."""
+    """The text in a `…-data` field, which may contain line breaks."""
     try:
         return _text(b64decode("".join(data.split()), validate=True), where)
     except (binascii.Error, ValueError):
@@ -37,4 +37,4 @@ def _text(content: bytes, what: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{what}: expected text, got something binary (DER? use PEM)") from None
+        raise ConfigError(f"{what}: expected text, got binary data; convert DER to PEM") from None

@@ -1,11 +1,12 @@
-"""The headers that say who we are (or whom we act for)."""
+"""The headers that authenticate us, and those that impersonate another user."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
 from .files import read_text
 
 Headers = tuple[tuple[str, str], ...]
@@ -15,12 +16,12 @@ _HEADER_NAME_PUNCTUATION = "!#$&'*+^`|"
 
 
 def bearer(token: str, where: str) -> Headers:
-    """A token, as the server wants it. Files and YAML blocks like to end in a newline."""
+    """The header for a token. Files and YAML blocks tend to end in a newline."""
     return (("Authorization", f"Bearer {header_value(token.strip(), f'{where}: the token')}"),)
 
 
 def bearer_file(path: Path, where: str) -> Headers:
-    """The token in a file. An empty file is one that is just being written."""
+    """The header for the token in a file. An empty file is probably being written right now."""
     token = read_text(path, where)
     if not token.strip():
         raise ConfigError(f"{where}: {path} is empty; expected a token")
@@ -28,9 +29,11 @@ def bearer_file(path: Path, where: str) -> Headers:
 
 
 def basic(username: str, password: str, where: str) -> Headers:
-    """A name and a password, as the server wants them."""
+    """The header for a name and a password."""
     if ":" in username:
-        raise ConfigError(f"{where}: username must not contain a colon, which ends it in HTTP")
+        raise ConfigError(
+            f"{where}: username must not contain a colon, which separates it from the password"
+        )
     try:
         encoded = b64encode(f"{username}:{password}".encode()).decode()
     except UnicodeEncodeError:
@@ -45,7 +48,7 @@ def impersonation(
     extra: Mapping[str, Iterable[str]],
     where: str,
 ) -> Headers:
-    """Act as somebody else, if the server allows us to."""
+    """The headers to act as another user, if the server allows it."""
     pairs = [("Impersonate-Uid", uid)] if uid else []
     pairs += [("Impersonate-Group", group) for group in groups]
     pairs += [(_extra_name(key, where), value) for key in extra for value in extra[key]]
@@ -56,9 +59,11 @@ def impersonation(
 
 
 def header_value(text: str, what: str) -> str:
-    """The text, if it may stand in a header: a line break would start another header."""
+    """The text, if a header may contain it: a line break would start another header."""
     if not text.isprintable():
-        raise ConfigError(f"{what} holds characters that cannot be sent (a line break?)")
+        raise ConfigError(
+            f"{what} contains characters that are not allowed in a header; check for line breaks"
+        )
     return text
 
 

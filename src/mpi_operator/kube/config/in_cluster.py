@@ -1,17 +1,16 @@
-"""The identity that Kubernetes gives to every pod."""
+"""The configuration of a pod: its service account."""
 
 import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from .config import Config
-from .credentials import Credential, Reread
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
+from .address import parse_namespace, parse_server, proxy_from_environment
+from .config import Config, Credential, FileCredentials
 from .files import read_text
 from .headers import bearer_file
-from .proxy import proxy_from_environment
-from .server import parse_namespace, parse_server
 from .tls import TLS, parse_ca
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -22,7 +21,7 @@ _VARIABLES = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 def is_in_cluster(
     *, account: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ
 ) -> bool:
-    """Are we a pod that has been given an identity?"""
+    """Whether this process runs in a pod with a service account."""
     return all(environ.get(name) for name in _VARIABLES) and Path(account, "token").is_file()
 
 
@@ -32,10 +31,10 @@ def in_cluster(
     environ: Mapping[str, str] = os.environ,
     clock: Callable[[], float] = time.monotonic,
 ) -> Config:
-    """The server and the identity of the pod that we run in.
+    """The API server and the service account of the pod that we run in.
 
-    The token is read again every minute, because the kubelet renews it. The authority's
-    certificate is not: Kubernetes asks for a restart of the pods when that is replaced.
+    We read the token again every minute, because the kubelet renews it. The CA certificate is read
+    once: Kubernetes tells administrators to restart pods when they replace that.
     """
     token = Path(account, "token")
     server = _server(environ)
@@ -44,7 +43,7 @@ def in_cluster(
         server=server,
         namespace=_namespace(account, environ),
         tls=TLS(ca),
-        credentials=Reread(lambda: Credential(bearer_file(token, _WHERE)), clock=clock),
+        credentials=FileCredentials(lambda: Credential(bearer_file(token, _WHERE)), clock=clock),
         proxy=proxy_from_environment(server, environ),
     )
 
@@ -53,7 +52,7 @@ def _server(environ: Mapping[str, str]) -> str:
     missing = [name for name in _VARIABLES if not environ.get(name)]
     if missing:
         raise ConfigError(
-            f"{_WHERE}: {' and '.join(missing)} not set, so this is no pod; use a kubeconfig"
+            f"{_WHERE}: {' and '.join(missing)} not set, so this is not a pod; use a kubeconfig"
         )
     host, port = (environ[name] for name in _VARIABLES)
     address = f"[{host}]" if ":" in host else host

@@ -13,7 +13,8 @@ from typing import Generic, TypeVar
 import msgspec
 import yaml
 
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
 from .files import read_text
 from .kubeconfig_types import Cluster, Context, Document, User
 
@@ -23,7 +24,7 @@ N = TypeVar("N")
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """One cluster, user or context, and where it stands."""
+    """One cluster, user or context, and the file that defines it."""
 
     kind: str
     name: str
@@ -35,13 +36,13 @@ class Entry(Generic[T]):
         return f'{self.file}: {self.kind} "{self.name}"'
 
     def path(self, text: str) -> Path:
-        """A path in this entry. The file's own directory, not the target of a symbolic link."""
+        """A path in this entry, relative to the directory of the file (not of a link's target)."""
         return self.file.absolute().parent / text
 
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """What one file says, or several merged ones."""
+    """The content of one file, or of several merged ones."""
 
     files: tuple[Path, ...] = ()
     current_context: str | None = None
@@ -56,7 +57,7 @@ class Kubeconfig:
 
 @dataclass(frozen=True)
 class Selection:
-    """Where to go, as whom, and the namespace to work in."""
+    """The cluster, the user and the context to use."""
 
     cluster: Entry[Cluster]
     user: Entry[User] | None
@@ -64,7 +65,7 @@ class Selection:
 
 
 def merged(parts: Iterable[Kubeconfig]) -> Kubeconfig:
-    """All of them as one: what comes first wins."""
+    """Several files as one: the first definition wins."""
     result = Kubeconfig()
     for part in parts:
         result = Kubeconfig(
@@ -80,7 +81,7 @@ def merged(parts: Iterable[Kubeconfig]) -> Kubeconfig:
 def select(
     kubeconfig: Kubeconfig, *, context: str | None, cluster: str | None, user: str | None
 ) -> Selection:
-    """The context that was asked for or else is current; single parts of it may be replaced."""
+    """The given or else the current context, with its cluster or user replaced if given."""
     chosen = _context(kubeconfig, context, needed=not cluster)
     values = chosen.value if chosen else Context()
     wanted = chosen.where if chosen else _files(kubeconfig)
@@ -89,7 +90,7 @@ def select(
         raise ConfigError(f"{wanted}: no cluster; expected one of: {_names(kubeconfig.clusters)}")
     return Selection(
         cluster=_found(kubeconfig.clusters, "cluster", cluster, wanted),
-        # Nobody is a legal user: `kubectl proxy` needs no other.
+        # No user is valid too: `kubectl proxy` needs none.
         user=_found(kubeconfig.users, "user", user, wanted) if user else None,
         context=chosen,
     )
@@ -112,7 +113,7 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which 2026-01-31 is text, as it is for kubectl: a name or a token may look so."""
+    """YAML in which 2026-01-31 is text, as for kubectl: a name or a token may look like that."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -137,13 +138,13 @@ def _document(path: Path) -> Document:
     if document.kind not in (None, "", "Config") or document.api_version not in (None, "", "v1"):
         raise ConfigError(
             f"{path}: expected apiVersion v1 and kind Config, "
-            f"got {document.api_version} and {document.kind}; is this another kind of file?"
+            f"got {document.api_version} and {document.kind}; this may be another kind of file"
         )
     return document
 
 
 def _yaml(text: str, path: Path) -> object:
-    """The first document. Errors give a place only: the parser's own words may quote a secret."""
+    """The first document. Errors give a position only: the parser's text may quote a secret."""
     try:
         return next(yaml.load_all(text, _Loader), None)
     except yaml.MarkedYAMLError as error:
@@ -151,8 +152,8 @@ def _yaml(text: str, path: Path) -> object:
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{path}: not valid YAML{place}") from None
     except Exception:
-        # Odd tags (`!!bool maybe`), huge numbers, deep nesting: PyYAML raises what happens to
-        # come up, from KeyError to RecursionError. All of it means that the file is no good.
+        # Odd tags (`!!bool maybe`), huge numbers, deep nesting: PyYAML raises anything from
+        # KeyError to RecursionError. It all means that the file is not valid.
         raise ConfigError(f"{path}: not valid YAML") from None
 
 
@@ -163,7 +164,7 @@ def _by_name(
     for name, value in map(split, named or ()):
         entry = Entry(kind, name or "", value, path)
         if entries.setdefault(entry.name, entry) is not entry:
-            raise ConfigError(f"{entry.where}: defined twice; remove one of them")
+            raise ConfigError(f"{entry.where}: defined twice; remove one definition")
     return entries
 
 

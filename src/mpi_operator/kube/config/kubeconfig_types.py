@@ -1,6 +1,6 @@
-"""What a kubeconfig file may say: the fields that we use, with their types.
+"""The fields of a kubeconfig file that we use, with their types.
 
-Everything is optional and may be null, as in kubectl; unknown fields are left alone.
+Everything is optional and may be null, as in kubectl; unknown fields are ignored.
 https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 """
 
@@ -17,7 +17,7 @@ class Hidden(msgspec.Struct, frozen=True):
         return f"{type(self).__name__}(…)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Rich tracebacks print locals, and have their own way to ask."""
+        """Rich tracebacks print locals, and call this instead of `__repr__`."""
         return []
 
 
@@ -43,7 +43,7 @@ class EnvVar(Hidden, frozen=True):
 
 
 class InteractiveMode(StrEnum):
-    """May a plugin talk to the person at the terminal?"""
+    """Whether a plugin may prompt at the terminal."""
 
     NEVER = "Never"
     IF_AVAILABLE = "IfAvailable"

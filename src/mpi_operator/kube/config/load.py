@@ -1,19 +1,18 @@
-"""Find the configuration that is meant."""
+"""Find the configuration to use, as kubectl does."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .cluster import proxy_of, server_of, tls_of
-from .config import Config
-from .credentials import Credential, Credentials, Fixed
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
+
+from .address import parse_namespace
+from .config import Config, Credential, Credentials, FixedCredentials
 from .exec_plugin import ExecCluster, exec_config
 from .in_cluster import in_cluster, is_in_cluster
 from .kubeconfig import Kubeconfig, Selection, merged, read_kubeconfig, select
-from .server import parse_namespace
+from .kubeconfig_entries import credentials_of, proxy_of, server_of, tls_of
 from .tls import TLS
-from .user import credentials_of
 
 
 def load(
@@ -27,9 +26,9 @@ def load(
 
     1. the file `kubeconfig`, if it is given (and then it must exist);
     2. else the files in the variable KUBECONFIG, merged; without it, `~/.kube/config`;
-    3. else, if those say nothing at all and nothing was asked for by name, the pod we are in.
+    3. else, if those are empty and no argument was given, the service account of this pod.
 
-    So a kubeconfig wins over the pod, as in client-go: who mounts one wants it used.
+    So a kubeconfig wins over the service account, as in client-go: it was mounted to be used.
     """
     asked_for = kubeconfig or context or cluster or user
     found = _read(kubeconfig)
@@ -56,7 +55,7 @@ def _read(path: str | Path | None) -> Kubeconfig:
 
 
 def _default_files() -> list[Path]:
-    """Each file once, in order; empty entries are what a trailing colon leaves."""
+    """Each file once, in order, without the empty entry of a trailing colon."""
     names = os.environ.get("KUBECONFIG", "")
     # Not Path.home(), which raises in a container whose user has no home.
     listed = names.split(os.pathsep) if names else [os.path.expanduser("~/.kube/config")]
@@ -68,7 +67,7 @@ def _existing(paths: list[Path]) -> Iterator[Kubeconfig]:
 
 
 def _is_missing(path: Path) -> bool:
-    """Only what is not there is passed over; what cannot be looked at is an error when read."""
+    """Whether there is no such file. One without permission is not missing: reading it fails."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -100,16 +99,16 @@ def _config(
 
 def _credentials(selection: Selection, server: str, tls: TLS) -> Credentials:
     if selection.user is None:
-        return Fixed(Credential())
+        return FixedCredentials(Credential())
     cluster = selection.cluster.value
-    told = ExecCluster(
+    described = ExecCluster(
         server=server,
         tls=tls,
         proxy=cluster.proxy_url,
         disable_compression=bool(cluster.disable_compression),
         config=exec_config(cluster),
     )
-    return credentials_of(selection.user, told)
+    return credentials_of(selection.user, described)
 
 
 def _namespace(selection: Selection) -> str:

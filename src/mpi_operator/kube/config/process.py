@@ -1,4 +1,4 @@
-"""Run a program for its output, and leave nothing of it behind."""
+"""Run a program, return its output, and leave no process behind."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from typing import IO
 
-# Enough for any certificate chain; the rest of a flood stays unread.
+# Enough for any certificate chain; more is not read.
 _OUTPUT_BYTES = 1024 * 1024
 _ERROR_BYTES = 4096
 
@@ -34,8 +34,8 @@ async def run(
 ) -> Finished:
     """Run to the end, or raise TimeoutError.
 
-    Output goes to unnamed files and not to pipes: a helper that the program leaves running (an
-    agent with the login in it, say) would hold a pipe open, and we would wait for the helper.
+    Output goes to unnamed files and not to pipes: a helper process that the program leaves running
+    (a login agent, say) would keep a pipe open, and we would wait for it.
     """
     with TemporaryFile() as output, TemporaryFile() as errors:
         process = await asyncio.create_subprocess_exec(
@@ -44,9 +44,9 @@ async def run(
             env=environment,
             stdin=None if terminal else asyncio.subprocess.DEVNULL,
             stdout=output,
-            # Whoever types an answer has to see the question at once.
+            # The user must see a prompt at once.
             stderr=None if terminal else errors,
-            # A group of its own can be killed as a whole, but has no way to the terminal.
+            # A process group can be killed as a whole, but cannot use the terminal.
             start_new_session=not terminal,
         )
         try:

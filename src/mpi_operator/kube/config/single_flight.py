@@ -1,4 +1,4 @@
-"""One run for everybody who asks while it lasts."""
+"""Overlapping calls share one run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Flight(Generic[T]):
-    """A run, and how many wait for it: those of the last one may still be on their way out."""
+    """A run, and how many callers wait for it: they may leave after the next run has started."""
 
     task: asyncio.Task[T]
     waiting: int = 0
@@ -19,7 +19,7 @@ class _Flight(Generic[T]):
 class SingleFlight(Generic[T]):
     """Calls that overlap share one run, with its result or its error.
 
-    A caller that is cancelled leaves the others their run; the last one to leave cancels it.
+    Cancelling one caller does not affect the others; cancelling the last one cancels the run.
     """
 
     def __init__(self, run: Callable[[], Awaitable[T]]) -> None:
@@ -42,7 +42,7 @@ class SingleFlight(Generic[T]):
         except asyncio.CancelledError:
             if flight.waiting == 1 and not flight.task.done():
                 flight.task.cancel()
-                # Not before it has cleaned up: a program may have to be stopped.
+                # Wait for its clean-up: it may have to stop a program.
                 await asyncio.wait([flight.task])
             raise
         finally:

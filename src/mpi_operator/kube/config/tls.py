@@ -1,4 +1,4 @@
-"""Whom we trust, and the certificate that we show."""
+"""TLS: how to verify the server, and the client certificate that we present."""
 
 import os
 import re
@@ -7,21 +7,21 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import ConfigError
+from mpi_operator.kube.errors import ConfigError
 
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class TLS:
-    """How to recognise the server."""
+    """How to verify the server."""
 
     ca: str | None = field(default=None, repr=False)
-    """PEM certificates; None means whom this machine trusts."""
+    """PEM certificates; None means the CAs that this machine trusts."""
     insecure: bool = False
-    """Trust anybody."""
+    """Skip verification."""
     server_name: str | None = None
-    """The name to ask for and to check, if it is not the one in the address."""
+    """The name to verify, if it is not the one in the address."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ClientCertificate:
     chain: str = field(repr=False)
     key: str = field(repr=False)
     source: str = field(default="client certificate", compare=False)
-    """Where it stands, for error messages."""
+    """The field it comes from, for error messages."""
 
 
 def parse_ca(text: str, where: str) -> str:
@@ -40,35 +40,35 @@ def parse_ca(text: str, where: str) -> str:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca)
     except (ssl.SSLError, ValueError, TypeError):
-        raise ConfigError(f"{where}: expected PEM certificates, found none that is valid") from None
+        raise ConfigError(f"{where}: expected PEM certificates, found no valid one") from None
     return ca
 
 
 def parse_client_certificate(chain: str, key: str, where: str) -> ClientCertificate:
-    """The certificate, once it is known to be readable and to belong to the key."""
+    """The certificate, if it is readable and belongs to the key."""
     certificate = ClientCertificate(chain, key, where)
-    _show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
+    _load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
     return certificate
 
 
 def ssl_context(tls: TLS, certificate: ClientCertificate | None) -> ssl.SSLContext:
-    """A context that trusts what `tls` says and shows the certificate."""
+    """A context that verifies as `tls` says and presents the certificate."""
     context = ssl.create_default_context(cadata=tls.ca)
     # Python 3.13 became strict about certificates by default. Many clusters' authorities have no
     # Authority Key Identifier, which kubectl and every Go client accept, so we do too.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # Go trusts whatever is in the bundle, also an intermediate or the server's own certificate.
+    # Like Go, trust everything in the bundle: also an intermediate or the server's own certificate.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if tls.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate is not None:
-        _show(context, certificate)
+        _load_certificate(context, certificate)
     return context
 
 
-def _show(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    """Load the certificate. `ssl` reads files only, so there is a private one for a moment."""
+def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
+    """Load the certificate. `ssl` reads files only, so write a private temporary one."""
     try:
         # The directory is 0700 and goes away with the file, whatever happens.
         with tempfile.TemporaryDirectory(prefix="kube-") as directory:
@@ -79,16 +79,16 @@ def _show(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
         reason = error.reason or "not valid PEM"
         raise ConfigError(
             f"{certificate.source}: certificate and key cannot be used together ({reason}); "
-            "expected PEM, and the key that the certificate was made for"
+            "expected PEM, and the key of this certificate"
         ) from None
     except _EncryptedKeyError:
         raise ConfigError(
-            f"{certificate.source}: the key has a password; expected one without "
-            "(`openssl pkey -in KEY -out PLAIN` takes it off)"
+            f"{certificate.source}: the key has a password; "
+            "remove it with `openssl pkey -in KEY -out PLAIN`"
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"{certificate.source}: needs a temporary file: {error.strerror}; set TMPDIR"
+            f"{certificate.source}: cannot write a temporary file: {error.strerror}; set TMPDIR"
         ) from None
 
 

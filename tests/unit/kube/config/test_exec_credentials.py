@@ -101,8 +101,10 @@ async def test_what_a_plugin_is_told(tmp_path, monkeypatch):
         ),
         pytest.param({"interactiveMode": None}, "interactiveMode is missing", id="no mode in v1"),
         pytest.param({"interactiveMode": "Sometimes"}, "interactiveMode", id="no such mode"),
-        pytest.param({"interactiveMode": "Always"}, "there is no terminal", id="no terminal"),
-        pytest.param({"env": [{"name": "A=B"}]}, "expected a variable's name", id="a bad name"),
+        pytest.param({"interactiveMode": "Always"}, "needs a terminal", id="no terminal"),
+        pytest.param(
+            {"env": [{"name": "A=B"}]}, "expected the name of a variable", id="a bad name"
+        ),
     ],
 )
 def test_mistakes_are_found_before_the_first_run(tmp_path, exec_, message):
@@ -125,12 +127,14 @@ def test_mistakes_are_found_before_the_first_run(tmp_path, exec_, message):
             id="it fails in colour",
         ),
         pytest.param("sys.exit(1)", "it gave no reason", id="it fails and is silent"),
-        pytest.param(f"print({SECRET!r})", "no ExecCredential", id="no JSON"),
-        pytest.param("", "no ExecCredential", id="nothing"),
+        pytest.param(f"print({SECRET!r})", "not an ExecCredential", id="no JSON"),
+        pytest.param("", "not an ExecCredential", id="nothing"),
         pytest.param(answer(V1BETA1, token=SECRET), "expected an ExecCredential of", id="version"),
         pytest.param(answer(), "neither a token nor a certificate", id="an empty status"),
         pytest.param(answer(token=5), "`\\$.status.token`", id="a token of the wrong type"),
-        pytest.param(answer(token=f"{SECRET}\r\nX: y"), "cannot be sent", id="a header in it"),
+        pytest.param(
+            answer(token=f"{SECRET}\r\nX: y"), "not allowed in a header", id="a header in it"
+        ),
         pytest.param(answer(clientCertificateData="x"), "expected both", id="no key"),
         pytest.param(
             answer(clientCertificateData="x", clientKeyData=SECRET), "expected PEM", id="no PEM"
@@ -156,7 +160,7 @@ async def test_a_missing_plugin_says_how_to_get_it():
 
 async def test_a_plugin_is_not_waited_for_without_end(tmp_path):
     path = write_plugin(tmp_path / "plugin", "import signal; signal.pause()")
-    with pytest.raises(ConfigError, match=r"gave no answer in 0.05 s"):
+    with pytest.raises(ConfigError, match=r"did not finish within 0.05s"):
         await ExecCredentials(plugin(path), timeout=0.05).current()
 
 

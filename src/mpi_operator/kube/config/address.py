@@ -1,23 +1,57 @@
-"""The proxy between us and the server: the kubeconfig's, or else the environment's.
+"""Addresses: of the API server, with the namespace to use there, and of the proxy on the way.
 
-The rules for the environment are those of Go's `golang.org/x/net/http/httpproxy`, and so those of
-kubectl. urllib's differ where it hurts: it knows no networks in NO_PROXY, and `10.96.0.0/12` is
-how people keep the API server's address out.
+The rules for proxies in the environment are those of Go's `golang.org/x/net/http/httpproxy`, and so
+those of kubectl. urllib ignores networks in NO_PROXY, and `10.96.0.0/12` is how people keep
+requests to the API server off the proxy.
 """
 
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from .errors import ConfigError
-from .server import split_url
+from mpi_operator.kube.errors import ConfigError
 
 _Address = IPv4Address | IPv6Address
 _PORTS = {"http": 80, "https": 443}
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def parse_server(text: str, where: str) -> str:
+    """The address without a trailing slash, query or fragment. Errors never quote a password."""
+    parts = split_url(text, where)
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(f"{where}: expected https://HOST[:PORT] or http://HOST[:PORT]")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(f"{where}: must not contain a name or a password; put them under `users`")
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def parse_namespace(text: str, where: str) -> str:
+    """A namespace whose name is safe in a path."""
+    if not _DNS_LABEL.fullmatch(text):
+        raise ConfigError(
+            f"{where}: namespace {text!r} is not a DNS label (a-z, 0-9 and -, at most 63)"
+        )
+    return text
+
+
+def split_url(text: str, where: str) -> SplitResult:
+    """The parts of an address; ConfigError without a host or with an impossible port."""
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_host = False
+    if not has_host or not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigError(
+            f"{where}: not an address; expected https://HOST[:PORT] or http://HOST[:PORT]"
+        )
+    return parts
 
 
 def parse_proxy(text: str, where: str) -> str:
-    """A proxy that an HTTP client can use. Never quotes a password."""
+    """A proxy that an HTTP client can use. Errors never quote a password."""
     scheme = split_url(text, where).scheme
     if scheme.startswith("socks"):
         raise ConfigError(
@@ -29,7 +63,7 @@ def parse_proxy(text: str, where: str) -> str:
 
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy that the environment asks for on the way to this server."""
+    """The proxy that the environment names for this server."""
     parts = urlsplit(server)
     name, proxy = _first(environ, f"{parts.scheme.upper()}_PROXY")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
@@ -40,7 +74,7 @@ def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str | Non
 
 
 def is_direct(host: str, port: int, no_proxy: str) -> bool:
-    """Does NO_PROXY keep this host out? This machine is always out."""
+    """Whether requests to a host bypass the proxy. Those to this machine always do."""
     host, address = host.lower().rstrip("."), _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
@@ -66,7 +100,7 @@ def _matches(rule: str, host: str, port: int, address: _Address | None) -> bool:
 
 
 def _in_domain(host: str, name: str) -> bool:
-    """`a.b` is itself and all below; `.a.b` and `*.a.b` are only what is below."""
+    """`a.b` matches itself and its subdomains, `.a.b` and `*.a.b` match subdomains only."""
     name = name.removeprefix("*")
     return host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}")
 

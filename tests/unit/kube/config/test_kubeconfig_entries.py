@@ -9,8 +9,8 @@ import pytest
 from mpi_operator.kube.config import ConfigError, Credentials, from_kubeconfig
 from mpi_operator.kube.config.exec_plugin import ExecCluster
 from mpi_operator.kube.config.kubeconfig import read_kubeconfig
+from mpi_operator.kube.config.kubeconfig_entries import credentials_of
 from mpi_operator.kube.config.tls import TLS
-from mpi_operator.kube.config.user import credentials_of
 from tests.unit.kube.config import pki
 from tests.unit.kube.config.given import Clock, b64, make_kubeconfig, write
 
@@ -77,7 +77,9 @@ async def test_headers(tmp_path, user, headers):
         pytest.param(
             {"token": SECRET, "password": SECRET}, "token and a password", id="two ways at once"
         ),
-        pytest.param({"token": f"{SECRET}\nX: y"}, "cannot be sent", id="a header inside a token"),
+        pytest.param(
+            {"token": f"{SECRET}\nX: y"}, "not allowed in a header", id="a header inside a token"
+        ),
         pytest.param({"username": "a:b"}, "must not contain a colon", id="a colon in a name"),
         pytest.param({"as-groups": ["a"]}, "need a user in `as`", id="groups of nobody"),
         pytest.param({"tokenFile": "nowhere"}, "nowhere: No such file", id="no token file"),
@@ -141,7 +143,7 @@ async def test_a_file_that_breaks_does_not_take_the_token_away(tmp_path, caplog,
     clock.time += 60
     with caplog.at_level(logging.WARNING):
         assert (await found.current()).headers == (("Authorization", "Bearer one"),)
-    assert "keeping the last" in caplog.text
+    assert "Could not renew credentials" in caplog.text
 
 
 async def test_certificates_from_files_are_renewed_in_pairs(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from mpi_operator.kube.config import ConfigError
-from mpi_operator.kube.config.proxy import is_direct, proxy_from_environment
+from mpi_operator.kube.config.address import is_direct, proxy_from_environment
 
 
 @pytest.mark.parametrize(
