@@ -14,11 +14,7 @@ from .outcome import asynchronous
 @click.command("delete")
 @click.argument("name", required=False)
 @arguments.RUN
-@click.option(
-    "--finished",
-    is_flag=True,
-    help="Delete all finished jobs, or those called NAME.",
-)
+@click.option("--finished", is_flag=True, help="Delete all finished jobs, or those called NAME.")
 @asynchronous
 async def delete_command(name: str | None, run: str | None, finished: bool) -> None:
     """Delete a job.

@@ -92,12 +92,8 @@ def _pod(pod: Manifest, now: datetime, *, is_finished: bool) -> tuple[str, ...]:
     phase = pod.get("status", {}).get("phase", "Pending")
     if "deletionTimestamp" in metadata and not is_finished:
         phase = "Terminating"
-    return (
-        metadata["name"],
-        phase,
-        age(_parsed(metadata["creationTimestamp"]), now),
-        gist(detail_of(pod)),
-    )
+    created = age(_parsed(metadata["creationTimestamp"]), now)
+    return metadata["name"], phase, created, gist(detail_of(pod))
 
 
 def _order(pod: Manifest) -> tuple[str, list[int]]:

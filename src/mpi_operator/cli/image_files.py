@@ -23,6 +23,7 @@ _TEXTS = (
     "etc/ssh/sshd_config",
     "var/lib/dpkg/status",
 )
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _MAX_LINKS = 40
@@ -47,10 +48,6 @@ class File:
     """The file capability, in the format of the kernel."""
     text: str = ""
     """The content, for the few files in `_TEXTS`."""
-
-    @property
-    def is_directory(self) -> bool:
-        return stat.S_ISDIR(self.mode)
 
     @property
     def is_executable(self) -> bool:
@@ -94,14 +91,9 @@ class Image:
         return None
 
     @property
-    def variables(self) -> dict[str, str]:
-        pairs = (variable.partition("=") for variable in self.settings.get("Env") or ())
-        return {name: value for name, _, value in pairs}
-
-    @property
     def search_path(self) -> list[str]:
-        default = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        return [place for place in self.variables.get("PATH", default).split(":") if place]
+        variables = dict(each.partition("=")[::2] for each in self.settings.get("Env") or ())
+        return [place for place in variables.get("PATH", _DEFAULT_PATH).split(":") if place]
 
     def program(self, name: str) -> str | None:
         """The path of a program on the PATH of the image."""
@@ -124,7 +116,7 @@ def of_archive(stream: IO[bytes]) -> Image:
         parts = _Parts.read(stream)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UnreadableImage(f"not an image archive: {error}") from error
-    layers, settings = parts.description()
+    layers, settings = parts.layers_and_settings()
     files: dict[str, File] = {}
     for layer in layers:
         _apply(files, layer)
@@ -170,7 +162,7 @@ class _Parts:
                     "skopeo copy … docker-archive:image.tar  # or docker save: writes gzip",
                 ) from None
 
-    def description(self) -> tuple[list[dict[str, File]], Mapping[str, Any]]:
+    def layers_and_settings(self) -> tuple[list[dict[str, File]], Mapping[str, Any]]:
         """The layers from the lowest to the highest, and the settings."""
         if manifest := self.documents.get("manifest.json"):
             config, names = manifest[0]["Config"], manifest[0]["Layers"]
@@ -178,7 +170,7 @@ class _Parts:
             config, names = self._oci()
         settings = self.documents.get(config, {}).get("config") or {}
         try:
-            return [self.layers[self._followed(name)] for name in names], settings
+            return [self.layers[self._link_target(name)] for name in names], settings
         except KeyError as error:
             raise UnreadableImage(f"layer {error} is not in the archive") from None
 
@@ -190,7 +182,7 @@ class _Parts:
             raise UnreadableImage("not an image archive: no manifest.json and no index.json")
         return _blob(index["config"]), [_blob(layer) for layer in index["layers"]]
 
-    def _followed(self, name: str) -> str:
+    def _link_target(self, name: str) -> str:
         return os.path.normpath(self.links.get(name, name))
 
 
@@ -205,9 +197,8 @@ class _Joined(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        taken, self._start = (
-            (self._start, b"") if size < 0 else (self._start[:size], self._start[size:])
-        )
+        length = size if size >= 0 else len(self._start)
+        taken, self._start = self._start[:length], self._start[length:]
         wanted = size if size < 0 else size - len(taken)
         return taken + (self._rest.read(wanted) if wanted else b"")
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from .image_files import Image
 
@@ -42,28 +43,17 @@ def _which(image: Image, mpirun: str) -> Mpi | None:
     directory = mpirun.rpartition("/")[0]
     programs = {path.rpartition("/")[2] for path in image.files if path.startswith(f"{directory}/")}
     named = (mpi for mpi in _MPIS if any(name in mpirun for name in mpi.packages))
-    recognised = (mpi for mpi in _MPIS if programs & {*mpi.programs, *_suffixed(mpi)})
+    recognised = (
+        mpi for mpi in _MPIS if programs & {*mpi.programs, f"mpirun.{mpi.implementation.lower()}"}
+    )
     return next(named, None) or next(recognised, None)
 
 
-def _suffixed(mpi: Mpi) -> set[str]:
-    return {f"mpirun.{mpi.implementation.lower()}"}
-
-
 def _version(image: Image, mpi: Mpi, mpirun: str) -> str:
-    return next(
-        (
-            version
-            for versions in (
-                _of_debian(image, mpi),
-                _of_path(mpirun),
-                _of_wheels(image, mpi),
-                _of_library(image, mpi),
-            )
-            for version in versions
-        ),
-        "",
+    versions = chain(
+        _of_debian(image, mpi), _of_path(mpirun), _of_wheels(image, mpi), _of_library(image, mpi)
     )
+    return next(versions, "")
 
 
 def _of_debian(image: Image, mpi: Mpi) -> Iterator[str]:
@@ -78,8 +68,8 @@ def _of_debian(image: Image, mpi: Mpi) -> Iterator[str]:
             yield found[1].rstrip(".")
 
 
-def _of_path(mpirun: str) -> Iterator[str]:
-    yield from re.findall(r"/(\d+\.\d+(?:\.\d+)?)/", mpirun)
+def _of_path(mpirun: str) -> list[str]:
+    return re.findall(r"/(\d+\.\d+(?:\.\d+)?)/", mpirun)
 
 
 def _of_wheels(image: Image, mpi: Mpi) -> Iterator[str]:

@@ -55,10 +55,12 @@ async def _print(found: LocalJob, role: labels.Role, pod: str) -> None:
     listing = await found.cluster.list(
         PODS, found.namespace, Selector(labels=selector, fields=field)
     )
-    newest = max(listing.items, key=_created, default=None)
+    newest = max(
+        listing.items, key=lambda each: each["metadata"]["creationTimestamp"], default=None
+    )
     if newest is None:
         raise _no_log(found, pod or role)
-    async with aclosing(found.cluster.log(_name(newest), found.namespace)) as lines:
+    async with aclosing(found.cluster.log(newest["metadata"]["name"], found.namespace)) as lines:
         async for line in lines:
             _write(line)
 
@@ -76,7 +78,7 @@ async def _follow(found: RunningJob, role: labels.Role, pod: str) -> None:
     """Print what the selected pods print, until the job ends."""
 
     def is_selected(other: Manifest) -> bool:
-        return role_of(other) == role and pod in ("", _name(other))
+        return role_of(other) == role and pod in ("", other["metadata"]["name"])
 
     async with watch_job(
         found.cluster, found.name, found.namespace, reads_log_of=is_selected
@@ -113,13 +115,3 @@ def _role_and_pod(found: LocalJob, worker: int | None) -> tuple[labels.Role, str
         workers = f"its workers are 0 to {count - 1}" if count else "it has no workers"
         raise CommandError(f"no worker {worker} in {found}: {workers}")
     return labels.Role.WORKER, names.worker(found.job, worker)
-
-
-def _created(pod: Manifest) -> str:
-    created: str = pod["metadata"]["creationTimestamp"]
-    return created
-
-
-def _name(pod: Manifest) -> str:
-    name: str = pod["metadata"]["name"]
-    return name

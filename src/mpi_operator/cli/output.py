@@ -148,13 +148,8 @@ class JsonOutput:
             case Line():
                 self._print(type="log", pod=update.pod, role=update.role, line=update.text)
             case PodChanged():
-                self._print(
-                    type="pod",
-                    pod=update.name,
-                    role=update.role,
-                    phase=update.phase,
-                    detail=update.detail,
-                )
+                name, role, phase, detail = update
+                self._print(type="pod", pod=name, role=role, phase=phase, detail=detail)
             case JobChanged():
                 self._print(type="status", status=status_manifest(update.job.status))
             case JobDeleted():

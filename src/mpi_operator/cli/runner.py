@@ -67,7 +67,7 @@ def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:
     try:
         return mpi_installation.find(job.spec.mpi_implementation.value)
     except mpi_installation.NotInstalled as missing:
-        raise InvalidInput(str(missing)) from missing
+        raise InvalidInput(str(missing), missing.command) from missing
 
 
 def _run_to_end(run: _Run) -> records.End:

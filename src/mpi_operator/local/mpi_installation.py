@@ -47,7 +47,12 @@ IMPLEMENTATIONS: Mapping[str, Implementation] = {
 
 
 class NotInstalled(Exception):
-    """An MPI that a job wants is not on this machine; the sentence says how to get it."""
+    """The MPI of a job is not installed on this machine."""
+
+    def __init__(self, why: str, command: str) -> None:
+        super().__init__(why)
+        self.command = command
+        """The command that installs it."""
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -81,11 +86,11 @@ def find(implementation: str, environment: Mapping[str, str] = os.environ) -> In
         if _is_wheel_of(mpirun, wanted) or wanted.says.search(_version(mpirun)):
             return Installation(implementation, mpirun)
         others.append(mpirun)
-    found = f" {others[0]} is another one." if others else ""
+    found = f": {others[0]} belongs to another MPI" if others else ""
+    place = "  # in another virtual environment" if others and _is_ours(others[0]) else ""
     raise NotInstalled(
-        f"{implementation} is not on this machine.{found}"
-        f" Install it: {sys.executable} -m pip install 'mpi-operator[{wanted.extra}]'"
-        + (", in an environment of its own." if others and _is_ours(others[0]) else "")
+        f"{implementation} is not installed{found}",
+        f"{sys.executable} -m pip install 'mpi-operator[{wanted.extra}]'{place}",
     )
 
 
