@@ -186,7 +186,7 @@ async def test_a_kind_has_its_own_rules(cluster):
 
 
 async def test_a_kind_cannot_come_twice(cluster):
-    with pytest.raises(ValueError, match="has pods already"):
+    with pytest.raises(ValueError, match="pods is already registered"):
         cluster.register(Kind(PODS))
 
 

@@ -26,14 +26,14 @@ async def first_events(events, count):
 
 
 async def test_a_version_from_too_long_ago_is_gone():
-    cluster = a_cluster(history_limit=2)
+    cluster = a_cluster(watch_cache_size=2)
     await fill(cluster, 5)
     with pytest.raises(errors.Gone, match="too old resource version: 2"):
         await anext(cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="2")))
 
 
 async def test_a_kind_of_which_nothing_is_forgotten_is_watched_from_any_version():
-    cluster = a_cluster(history_limit=2)
+    cluster = a_cluster(watch_cache_size=2)
     await cluster.create(PODS, pod("p"))
     await fill(cluster, 50)
     [event] = await first_events(cluster.watch(PODS, options=WatchOptions(resource_version="1")), 1)
@@ -51,7 +51,7 @@ async def test_what_is_no_version_is_a_bad_request():
 
 
 async def test_a_watcher_that_is_too_slow_is_told_so():
-    cluster = a_cluster(history_limit=2)
+    cluster = a_cluster(watch_cache_size=2)
     events = cluster.watch(CONFIG_MAPS, options=WatchOptions(initial_events=True))
     async with aclosing(events):
         assert (await anext(events)).type is EventType.BOOKMARK
@@ -105,7 +105,7 @@ async def test_a_fast_reader_does_not_keep_others_from_their_turn():
 
 
 async def test_an_informer_lists_again_when_the_past_is_gone():
-    cluster = a_cluster(history_limit=2)
+    cluster = a_cluster(watch_cache_size=2)
     informer = Informer(cluster, CONFIG_MAPS, Object)
     running = asyncio.create_task(informer.run())
     await informer.synced()

@@ -101,8 +101,8 @@ async def happen(cluster, operation):
     return int(answer["metadata"]["resourceVersion"])
 
 
-async def live(steps, watchers, history_limit):
-    cluster = a_cluster(history_limit=history_limit)
+async def live(steps, watchers, watch_cache_size):
+    cluster = a_cluster(watch_cache_size=watch_cache_size)
     following = [asyncio.create_task(watcher.run(cluster)) for watcher in watchers]
     for operation, pause in steps:
         await happen(cluster, operation)
@@ -127,13 +127,13 @@ def run(scenario):
 
 @given(STEPS, WATCHERS)
 def test_every_watcher_knows_in_the_end_what_there_is(steps, watchers):
-    run(live(steps, watchers, history_limit=1000))
+    run(live(steps, watchers, watch_cache_size=1000))
     assert all(watcher.relists == 0 for watcher in watchers)
 
 
 @given(STEPS, WATCHERS)
 def test_a_short_memory_makes_watchers_list_again_but_not_wrong(steps, watchers):
-    run(live(steps, watchers, history_limit=2))
+    run(live(steps, watchers, watch_cache_size=2))
 
 
 async def versions_of(operations):

@@ -1,6 +1,6 @@
-"""How the cluster says no: the errors of `kube.errors`, in the sentences of an API server.
+"""The errors of `kube.errors` with the messages of a Kubernetes API server.
 
-People search for these sentences, and some programs match on them.
+People search for these messages, and some programs match on them.
 """
 
 from collections.abc import Iterable
@@ -15,16 +15,14 @@ MODIFIED = (
 
 
 def not_found(resource: Resource, name: str) -> errors.NotFound:
-    return errors.NotFound(
-        Status(f'{resource} "{name}" not found', "NotFound", 404, _details(resource, name))
-    )
+    message = f'{resource} "{name}" not found'
+    return errors.NotFound(Status(message, "NotFound", 404, _details(resource, name)))
 
 
-def no_such_place() -> errors.NotFound:
-    """For a kind or a subresource that is not served."""
-    return errors.NotFound(
-        Status("the server could not find the requested resource", "NotFound", 404)
-    )
+def not_served() -> errors.NotFound:
+    """A kind or a subresource that the cluster does not serve."""
+    message = "the server could not find the requested resource"
+    return errors.NotFound(Status(message, "NotFound", 404))
 
 
 def already_exists(resource: Resource, name: str) -> errors.AlreadyExists:
@@ -37,25 +35,14 @@ def conflict(resource: Resource, name: str, why: str) -> errors.Conflict:
     return errors.Conflict(Status(message, "Conflict", 409, _details(resource, name)))
 
 
-def another_uid(resource: Resource, name: str, wanted: str, found: str) -> errors.Conflict:
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    return conflict(resource, name, why)
-
-
 def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> errors.Invalid:
-    """With every complaint, field by field."""
+    """An object with invalid fields; every one of them is a cause."""
     causes = tuple(causes)
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    sentences = [str(cause) for cause in causes]
-    said = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    reasons = [str(cause) for cause in causes]
+    why = reasons[0] if len(reasons) == 1 else f"[{', '.join(reasons)}]"
     details = Details(name=name, group=resource.group, kind=resource.kind, causes=causes)
-    return errors.Invalid(Status(f'{kind} "{name}" is invalid: {said}', "Invalid", 422, details))
-
-
-def unprocessable(why: str) -> errors.Invalid:
-    """For a patch that does not fit the object."""
-    message = f"the server rejected our request due to an error in our request: {why}"
-    return errors.Invalid(Status(message, "Invalid", 422))
+    return errors.Invalid(Status(f'{kind} "{name}" is invalid: {why}', "Invalid", 422, details))
 
 
 def bad_request(why: str) -> errors.BadRequest:

@@ -1,7 +1,7 @@
-"""What the built-in kinds have where nobody says otherwise, as far as somebody here reads it.
+"""Defaults of the built-in kinds, for the fields that the local cluster reads.
 
-Of the checks that a Kubernetes API server makes only those are here whose breach nobody would
-notice later: a Job of several pods would silently be one of a single pod.
+Of an API server's validation only what would otherwise be ignored silently is here: a Job of
+several pods would run as a Job of one.
 """
 
 from base64 import b64encode
@@ -35,40 +35,40 @@ def pod(manifest: Manifest) -> Manifest:
 
 
 def secret(manifest: Manifest) -> Manifest:
-    """Text that was given to be encoded is."""
-    texts = manifest.get("stringData")
+    """A Secret with its `stringData` encoded into `data`."""
+    plain = manifest.get("stringData")
     rest = {name: value for name, value in manifest.items() if name != "stringData"}
-    if texts:
-        encoded = {name: b64encode(text.encode()).decode() for name, text in texts.items()}
+    if plain:
+        encoded = {name: b64encode(text.encode()).decode() for name, text in plain.items()}
         rest["data"] = {**rest.get("data", {}), **encoded}
     return {"type": "Opaque", **rest}
 
 
 def job(manifest: Manifest) -> Manifest:
-    """A Job of one pod, whose template carries the labels by which its pods are found."""
+    """A Job of one pod, with the generated selector and the labels that match it."""
     metadata = manifest["metadata"]
     spec = {**_JOB_SPEC, **manifest.get("spec", {})}
     template = spec.get("template", {})
-    described = template.get("metadata", {})
+    given = template.get("metadata", {})
     name, uid = metadata["name"], metadata["uid"]
-    labels = {**tracking_labels(name, uid), **described.get("labels", {})}
+    labels = {**tracking_labels(name, uid), **given.get("labels", {})}
     selector = {"matchLabels": {CONTROLLER_UID: uid}}
-    _check_size(name, spec)
+    _check_one_pod(name, spec)
     return {
         **manifest,
         "spec": {
             "selector": selector,
             **spec,
-            "template": {**template, "metadata": {**described, "labels": labels}},
+            "template": {**template, "metadata": {**given, "labels": labels}},
         },
     }
 
 
-def _check_size(name: str, spec: Mapping[str, Any]) -> None:
+def _check_one_pod(name: str, spec: Mapping[str, Any]) -> None:
     causes = [
         Cause(
             "FieldValueNotSupported",
-            f"Unsupported value: {spec[field]}: here a Job is one pod, supported value: {only}",
+            f"Unsupported value: {spec[field]}: the local cluster only supports {only}",
             f"spec.{field}",
         )
         for field, only in _ONE_POD.items()

@@ -1,12 +1,12 @@
-"""Deleting, and what follows from it: objects do not outlive those that own them.
+"""Deletes objects, and with them the dependents that have no owner left.
 
-    the owner goes in the ...      what it owns
-    background (usual)             goes when the owner is gone
-    foreground                     goes first; the owner waits for what says that it blocks it
-    neither (orphan)               stays, and forgets its owner
+    propagation      dependents
+    Background       are deleted once the owner is gone (the default)
+    Foreground       are deleted first; the owner waits for those with blockOwnerDeletion
+    Orphan           stay, and lose their owner reference
 
-Everything happens at once, in one turn of the loop, and not some time later as on Kubernetes. What
-is to be looked at stands in a line, so a chain of owners is no recursion and a circle has an end.
+Unlike on Kubernetes all of it happens within the request, in one turn of the event loop. Dependents
+go through a queue, so long chains of owners need no recursion and cycles terminate.
 """
 
 from collections import deque
@@ -16,88 +16,88 @@ from datetime import datetime
 from mpi_operator.kube.client import DeleteOptions, Propagation
 from mpi_operator.kube.resources import Manifest
 
-from .deletion import after_deletion, is_over
-from .object_store import FOREGROUND, Place, Table
-from .stored_object import Owner, Stored
+from .deletion import is_gone, marked_for_deletion
+from .object_store import FOREGROUND_FINALIZER, ObjectRef, ObjectStore
+from .stored_object import OwnerReference, StoredObject
 
 
-class Garbage:
-    """Takes objects away, and those that nobody owns any more."""
+class GarbageCollector:
+    """Writes to the object store and deletes what becomes garbage by that."""
 
-    def __init__(self, table: Table, clock: Callable[[], datetime]) -> None:
-        self._table = table
+    def __init__(self, store: ObjectStore, clock: Callable[[], datetime]) -> None:
+        self._store = store
         self._clock = clock
-        self._line: deque[Place] = deque()  # those whose owners are to be looked at
+        self._queue: deque[ObjectRef] = deque()  # dependents whose owners have to be checked
 
-    def store(self, place: Place, manifest: Manifest) -> Manifest:
-        """Store a new version. If it is the last one, because nothing keeps it, it is gone."""
-        old = self._table.find(place)
-        if is_over(manifest):
-            self._remove(place)
+    def put(self, ref: ObjectRef, manifest: Manifest) -> Manifest:
+        """Store a new version, or remove an object whose last finalizer it drops."""
+        old = self._store.find(ref)
+        if is_gone(manifest):
+            self._remove(ref)
             self._collect()
             return manifest
-        new = self._table.put(place.resource, manifest)
+        new = self._store.put(ref.resource, manifest)
         if new.owners and (old is None or old.owners != new.owners):
-            self._line.append(place)
+            self._queue.append(ref)
         self._collect()
         return new.manifest()
 
-    def delete(self, place: Place, stored: Stored, options: DeleteOptions) -> None:
-        """Delete an object as far as it can be, and what has to go with it."""
-        self._delete(place, stored, options)
+    def delete(self, ref: ObjectRef, stored: StoredObject, options: DeleteOptions) -> None:
+        """Remove an object or mark it for deletion, and do the same to its dependents."""
+        self._delete(ref, stored, options)
         self._collect()
 
-    def _delete(self, place: Place, stored: Stored, options: DeleteOptions) -> None:
+    def _delete(self, ref: ObjectRef, stored: StoredObject, options: DeleteOptions) -> None:
         if options.propagation is Propagation.ORPHAN:
-            self._orphan(stored.uid)
-        kind, manifest = self._table.shelf(place.resource).kind, stored.manifest()
-        marked = after_deletion(kind, manifest, self._clock(), options)
-        if is_over(marked):
-            self._remove(place)
+            for dependent in self._store.dependents(stored.uid):
+                self._remove_owner_references(dependent, {stored.uid})
+        kind, manifest = self._store.collection(ref.resource).kind, stored.manifest()
+        marked = marked_for_deletion(kind, manifest, self._clock(), options)
+        if is_gone(marked):
+            self._remove(ref)
         elif marked != manifest:
-            new = self._table.put(place.resource, marked)
-            if FOREGROUND in new.finalizers:
-                self._line.extend(self._table.dependents(new.uid))
+            new = self._store.put(ref.resource, marked)
+            if FOREGROUND_FINALIZER in new.finalizers:
+                self._queue.extend(self._store.dependents(new.uid))
 
-    def _remove(self, place: Place) -> None:
-        gone = self._table.remove(place)
-        self._line.extend(self._table.dependents(gone.uid))
-
-    def _orphan(self, uid: str) -> None:
-        for place in self._table.dependents(uid):
-            self._drop_owners(place, {uid})
+    def _remove(self, ref: ObjectRef) -> None:
+        removed = self._store.remove(ref)
+        self._queue.extend(self._store.dependents(removed.uid))
 
     def _collect(self) -> None:
-        """Look at everybody in line, and at those who come into it meanwhile."""
-        while self._line or self._free_waiting():
-            if self._line:
-                self._judge(self._line.popleft())
+        """Work through the queue, including what is added to it meanwhile."""
+        while self._queue or self._finish_foreground_deletions():
+            if self._queue:
+                self._collect_dependent(self._queue.popleft())
 
-    def _judge(self, place: Place) -> None:
-        """Let an object go if none of its owners stays, else forget those that do not."""
-        stored = self._table.find(place)
+    def _collect_dependent(self, ref: ObjectRef) -> None:
+        """Delete an object without an owner left; else remove its references to absent owners."""
+        stored = self._store.find(ref)
         if stored is None or stored.is_deleting or not stored.owners:
             return
-        staying = [owner for owner in stored.owners if self._stays(owner, place)]
-        if len(staying) == len(stored.owners):
+        keeping = [owner for owner in stored.owners if self._keeps(owner, ref)]
+        if len(keeping) == len(stored.owners):
             return
-        if staying:
-            self._drop_owners(place, {owner.uid for owner in stored.owners if owner not in staying})
+        if keeping:
+            absent = {owner.uid for owner in stored.owners if owner not in keeping}
+            self._remove_owner_references(ref, absent)
             return
-        is_awaited = any(owner.uid in self._table.waiting for owner in stored.owners)
-        has_dependents = bool(self._table.dependents(stored.uid))
-        in_foreground = is_awaited and has_dependents
-        how = Propagation.FOREGROUND if in_foreground else Propagation.BACKGROUND
-        self._delete(place, stored, DeleteOptions(propagation=how))
+        in_foreground = self._store.foreground_deletions
+        is_awaited = any(owner.uid in in_foreground for owner in stored.owners)
+        has_dependents = bool(self._store.dependents(stored.uid))
+        foreground = is_awaited and has_dependents
+        propagation = Propagation.FOREGROUND if foreground else Propagation.BACKGROUND
+        self._delete(ref, stored, DeleteOptions(propagation=propagation))
 
-    def _stays(self, owner: Owner, place: Place) -> bool:
-        if not self._table.knows_kind(owner):
-            return True  # nobody can tell
-        is_there = self._table.is_there(owner, place.key.namespace)
-        return is_there and owner.uid not in self._table.waiting
+    def _keeps(self, owner: OwnerReference, ref: ObjectRef) -> bool:
+        """Whether an owner keeps its dependent; one of a kind that is not served always does."""
+        if not self._store.serves(owner):
+            return True
+        exists = self._store.has_owner(owner, ref.key.namespace)
+        return exists and owner.uid not in self._store.foreground_deletions
 
-    def _drop_owners(self, place: Place, uids: set[str]) -> None:
-        stored = self._table.find(place)
+    def _remove_owner_references(self, ref: ObjectRef, uids: set[str]) -> None:
+        stored = self._store.find(ref)
         if stored is None:
             return
         manifest = stored.manifest()
@@ -106,41 +106,44 @@ class Garbage:
         metadata["ownerReferences"] = left
         if not left:
             del metadata["ownerReferences"]
-        self._table.put(place.resource, manifest)
+        self._store.put(ref.resource, manifest)
 
-    def _free_waiting(self) -> bool:
-        """Let those go who wait for nobody, or only for each other; whether there were any."""
-        free = set(self._table.waiting)
+    def _finish_foreground_deletions(self) -> bool:
+        """Finish those that wait for no dependent, or only for each other; False if none do."""
+        free = set(self._store.foreground_deletions)
         while blocked := {uid for uid in free if self._is_blocked(uid, free)}:
             free -= blocked
         for uid in free:
-            self._end_wait(uid)
+            self._finish_foreground_deletion(uid)
         return bool(free)
 
     def _is_blocked(self, uid: str, free: set[str]) -> bool:
-        """Whether an object owned by this one blocks it, and would still be there without it."""
-        for place in self._table.dependents(uid):
-            stored = self._table.find(place)
-            if stored is None or not any(it.is_blocking for it in stored.owners if it.uid == uid):
+        """Whether a blocking dependent would remain even if all of `free` were finished."""
+        for ref in self._store.dependents(uid):
+            stored = self._store.find(ref)
+            if stored is None or not any(
+                owner.blocks_deletion for owner in stored.owners if owner.uid == uid
+            ):
                 continue
-            if stored.uid not in free or not is_over(_without_wait(stored.manifest())):
+            if stored.uid not in free or not is_gone(_without_finalizer(stored.manifest())):
                 return True
         return False
 
-    def _end_wait(self, uid: str) -> None:
-        found = self._table.with_uid(uid)
+    def _finish_foreground_deletion(self, uid: str) -> None:
+        found = self._store.with_uid(uid)
         if found is None:
             return
-        place, stored = found
-        manifest = _without_wait(stored.manifest())
-        if is_over(manifest):
-            self._remove(place)
+        ref, stored = found
+        manifest = _without_finalizer(stored.manifest())
+        if is_gone(manifest):
+            self._remove(ref)
         else:
-            self._table.put(place.resource, manifest)
+            self._store.put(ref.resource, manifest)
 
 
-def _without_wait(manifest: Manifest) -> Manifest:
+def _without_finalizer(manifest: Manifest) -> Manifest:
+    """The object without the finalizer of a foreground deletion."""
     metadata = manifest["metadata"]
-    left = [each for each in metadata.get("finalizers", ()) if each != FOREGROUND]
+    left = [each for each in metadata.get("finalizers", ()) if each != FOREGROUND_FINALIZER]
     rest = {name: value for name, value in metadata.items() if name != "finalizers"}
     return {**manifest, "metadata": {**rest, **({"finalizers": left} if left else {})}}

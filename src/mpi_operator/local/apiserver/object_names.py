@@ -1,4 +1,4 @@
-"""Names: which ones are legal, and how the cluster makes one up."""
+"""Names of objects: which ones are valid, and how `generateName` makes one."""
 
 import random
 import re
@@ -21,38 +21,38 @@ _LABEL_RULE = (
     "and must start and end with an alphanumeric character "
     f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
 )
-_LONGEST_NAME, _LONGEST_LABEL = 253, 63
-# No vowels, so that chance makes no words; the rest is Kubernetes' choice too.
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_RANDOM_LETTERS = 5
+_MAX_NAME, _MAX_LABEL = 253, 63
+# Kubernetes' choice: without vowels a random name spells no words.
+_RANDOM_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+_RANDOM_LENGTH = 5
 
 
-def made_up(beginning: str) -> str:
-    """A name that begins so; the end is random. As on Kubernetes it fits into a DNS label."""
-    end = "".join(random.choices(_LETTERS, k=_RANDOM_LETTERS))
-    return beginning[: _LONGEST_LABEL - _RANDOM_LETTERS] + end
+def generate(prefix: str) -> str:
+    """A name with this prefix and a random end. As on Kubernetes it fits into a DNS label."""
+    end = "".join(random.choices(_RANDOM_CHARACTERS, k=_RANDOM_LENGTH))
+    return prefix[: _MAX_LABEL - _RANDOM_LENGTH] + end
 
 
-def check(resource: Resource, namespace: str, name: str) -> None:
-    """Invalid where no object may be called so."""
-    if causes := tuple(_complaints(namespace, name)):
+def validate(resource: Resource, namespace: str, name: str) -> None:
+    """Raise Invalid if an object cannot have this name or namespace."""
+    if causes := tuple(_causes(namespace, name)):
         raise api_errors.invalid(resource, name, causes)
 
 
-def _complaints(namespace: str, name: str) -> Iterator[Cause]:
+def _causes(namespace: str, name: str) -> Iterator[Cause]:
     if not name:
         required = "Required value: name or generateName is required"
         yield Cause("FieldValueRequired", required, "metadata.name")
-    elif len(name) > _LONGEST_NAME:
-        yield _wrong("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters")
+    elif len(name) > _MAX_NAME:
+        yield _invalid("metadata.name", name, f"must be no more than {_MAX_NAME} characters")
     elif not re.fullmatch(_SUBDOMAIN, name):
-        yield _wrong("metadata.name", name, _SUBDOMAIN_RULE)
-    if len(namespace) > _LONGEST_LABEL:
-        why = f"must be no more than {_LONGEST_LABEL} characters"
-        yield _wrong("metadata.namespace", namespace, why)
+        yield _invalid("metadata.name", name, _SUBDOMAIN_RULE)
+    if len(namespace) > _MAX_LABEL:
+        rule = f"must be no more than {_MAX_LABEL} characters"
+        yield _invalid("metadata.namespace", namespace, rule)
     elif namespace and not re.fullmatch(_LABEL, namespace):
-        yield _wrong("metadata.namespace", namespace, _LABEL_RULE)
+        yield _invalid("metadata.namespace", namespace, _LABEL_RULE)
 
 
-def _wrong(field: str, value: str, rule: str) -> Cause:
+def _invalid(field: str, value: str, rule: str) -> Cause:
     return Cause("FieldValueInvalid", f'Invalid value: "{value}": {rule}', field)

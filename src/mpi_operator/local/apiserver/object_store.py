@@ -1,8 +1,7 @@
-"""Everything that is stored, and what happened to it.
+"""All objects of the cluster, with the indexes and the watch caches over them.
 
-Versions are numbers of the whole cluster, as etcd's are: each write has one, and it is larger than
-those of all writes before. What is found by something else than its name has an index: objects by
-uid, objects by the uid of who owns them, and objects that wait for those they own to go.
+Resource versions count the writes of the whole cluster, as etcd's revisions do. Objects are indexed
+by UID, by the UIDs of their owners, and by whether they wait for their dependents to be deleted.
 """
 
 from collections.abc import Iterable
@@ -11,122 +10,123 @@ from typing import NamedTuple
 from mpi_operator.kube.resources import Key, Manifest, Resource
 
 from . import api_errors
-from .selection import Selection
+from .selectors import Selection
 from .served_kinds import Kind
-from .stored_object import Owner, Stored, stored
-from .watch_cache import Change, History
+from .stored_object import OwnerReference, StoredObject, encode_object
+from .watch_cache import Change, WatchCache
 
-FOREGROUND = "foregroundDeletion"
+FOREGROUND_FINALIZER = "foregroundDeletion"
 
 
-class Place(NamedTuple):
-    """Where an object is."""
+class ObjectRef(NamedTuple):
+    """Which object: its resource, namespace and name."""
 
     resource: Resource
     key: Key
 
 
-class Shelf:
+class Collection:
     """The objects of one kind."""
 
-    def __init__(self, kind: Kind, history_limit: int) -> None:
+    def __init__(self, kind: Kind, watch_cache_size: int) -> None:
         self.kind = kind
-        self.objects: dict[Key, Stored] = {}
-        self.history = History(history_limit)
+        self.objects: dict[Key, StoredObject] = {}
+        self.watch_cache = WatchCache(watch_cache_size)
 
-    def selected(self, selection: Selection) -> list[Stored]:
-        """What there is now, in the order of namespaces and names."""
-        chosen = (each for each in self.objects.values() if selection.has(each))
-        return sorted(chosen, key=lambda each: each.key)
+    def select(self, selection: Selection) -> list[StoredObject]:
+        """The selected objects, sorted by namespace and name."""
+        found = (each for each in self.objects.values() if selection.matches(each))
+        return sorted(found, key=lambda each: each.key)
 
 
-class Table:
+class ObjectStore:
     """The objects of every kind."""
 
-    def __init__(self, kinds: Iterable[Kind], history_limit: int) -> None:
-        self.version = 1  # as in an empty etcd: to a watch, "0" means "whatever you have"
-        self.waiting: set[str] = set()  # the uids of who waits for those they own to go
-        self._history_limit = history_limit
-        self._shelves: dict[Resource, Shelf] = {}
+    def __init__(self, kinds: Iterable[Kind], watch_cache_size: int) -> None:
+        self.version = 1  # as in an empty etcd: to a watch, "0" means any version
+        self.foreground_deletions: set[str] = set()  # UIDs that wait for their dependents
+        self._watch_cache_size = watch_cache_size
+        self._collections: dict[Resource, Collection] = {}
         self._resources: dict[tuple[str, str], Resource] = {}
-        self._places: dict[str, Place] = {}
-        self._dependents: dict[str, set[Place]] = {}
+        self._refs: dict[str, ObjectRef] = {}  # by UID
+        self._dependents: dict[str, set[ObjectRef]] = {}  # by the UID of an owner
         for kind in kinds:
-            self.add_kind(kind)
+            self.register(kind)
 
-    def add_kind(self, kind: Kind) -> None:
+    def register(self, kind: Kind) -> None:
         resource = kind.resource
-        if resource in self._shelves:
-            raise ValueError(f"the cluster has {resource} already")
-        self._shelves[resource] = Shelf(kind, self._history_limit)
+        if resource in self._collections:
+            raise ValueError(f"{resource} is already registered")
+        self._collections[resource] = Collection(kind, self._watch_cache_size)
         self._resources[resource.group, resource.kind] = resource
 
-    def shelf(self, resource: Resource) -> Shelf:
-        found = self._shelves.get(resource)
+    def collection(self, resource: Resource) -> Collection:
+        found = self._collections.get(resource)
         if found is None:
-            raise api_errors.no_such_place()
+            raise api_errors.not_served()
         return found
 
-    def find(self, place: Place) -> Stored | None:
-        return self._shelves[place.resource].objects.get(place.key)
+    def find(self, ref: ObjectRef) -> StoredObject | None:
+        return self._collections[ref.resource].objects.get(ref.key)
 
-    def with_uid(self, uid: str) -> tuple[Place, Stored] | None:
-        place = self._places.get(uid)
-        known = self.find(place) if place else None
-        return (place, known) if place and known else None
+    def with_uid(self, uid: str) -> tuple[ObjectRef, StoredObject] | None:
+        ref = self._refs.get(uid)
+        stored = self.find(ref) if ref else None
+        return (ref, stored) if ref and stored else None
 
-    def dependents(self, uid: str) -> list[Place]:
-        """The objects that say that they are owned by this one."""
-        return sorted(self._dependents.get(uid, ()), key=lambda place: place.key)
+    def dependents(self, uid: str) -> list[ObjectRef]:
+        """The objects with an owner reference to this UID."""
+        return sorted(self._dependents.get(uid, ()), key=lambda ref: ref.key)
 
-    def knows_kind(self, owner: Owner) -> bool:
+    def serves(self, owner: OwnerReference) -> bool:
+        """Whether the cluster has the kind of an owner."""
         return (owner.group, owner.kind) in self._resources
 
-    def is_there(self, owner: Owner, namespace: str) -> bool:
-        """Whether that very owner exists, where something in this namespace may be owned."""
-        place = self._places.get(owner.uid)
+    def has_owner(self, owner: OwnerReference, namespace: str) -> bool:
+        """Whether this owner exists and may own objects in this namespace."""
+        ref = self._refs.get(owner.uid)
         return (
-            place is not None
-            and place.resource == self._resources.get((owner.group, owner.kind))
-            and place.key.name == owner.name
-            and place.key.namespace in ("", namespace)
+            ref is not None
+            and ref.resource == self._resources.get((owner.group, owner.kind))
+            and ref.key.name == owner.name
+            and ref.key.namespace in ("", namespace)
         )
 
-    def put(self, resource: Resource, manifest: Manifest) -> Stored:
+    def put(self, resource: Resource, manifest: Manifest) -> StoredObject:
         """Store a new object, or a new version of one."""
-        shelf = self._shelves[resource]
+        collection = self._collections[resource]
         self.version += 1
-        new = stored(manifest, self.version, shelf.kind.fields)
-        old = shelf.objects.get(new.key)
-        shelf.objects[new.key] = new
-        self._index(Place(resource, new.key), old, new)
-        shelf.history.add(Change(self.version, old, new))
+        new = encode_object(manifest, self.version, collection.kind.fields)
+        old = collection.objects.get(new.key)
+        collection.objects[new.key] = new
+        self._index(ObjectRef(resource, new.key), old, new)
+        collection.watch_cache.add(Change(self.version, old, new))
         return new
 
-    def remove(self, place: Place) -> Stored:
-        """Forget an object; the one that was there."""
-        shelf = self._shelves[place.resource]
-        old = shelf.objects.pop(place.key)
+    def remove(self, ref: ObjectRef) -> StoredObject:
+        """Remove an object and return it."""
+        collection = self._collections[ref.resource]
+        old = collection.objects.pop(ref.key)
         self.version += 1
-        self._index(place, old, None)
-        shelf.history.add(Change(self.version, old, None))
+        self._index(ref, old, None)
+        collection.watch_cache.add(Change(self.version, old, None))
         return old
 
-    def _index(self, place: Place, old: Stored | None, new: Stored | None) -> None:
+    def _index(self, ref: ObjectRef, old: StoredObject | None, new: StoredObject | None) -> None:
         if old is not None:
-            self._places.pop(old.uid)
-            self.waiting.discard(old.uid)
+            self._refs.pop(old.uid)
+            self.foreground_deletions.discard(old.uid)
             for owner in old.owners:
-                self._unindex(owner.uid, place)
+                self._remove_dependent(owner.uid, ref)
         if new is not None:
-            self._places[new.uid] = place
-            if new.is_deleting and FOREGROUND in new.finalizers:
-                self.waiting.add(new.uid)
+            self._refs[new.uid] = ref
+            if new.is_deleting and FOREGROUND_FINALIZER in new.finalizers:
+                self.foreground_deletions.add(new.uid)
             for owner in new.owners:
-                self._dependents.setdefault(owner.uid, set()).add(place)
+                self._dependents.setdefault(owner.uid, set()).add(ref)
 
-    def _unindex(self, owner: str, place: Place) -> None:
-        places = self._dependents.get(owner, set())
-        places.discard(place)
-        if not places:
-            self._dependents.pop(owner, None)
+    def _remove_dependent(self, owner_uid: str, ref: ObjectRef) -> None:
+        dependents = self._dependents.get(owner_uid, set())
+        dependents.discard(ref)
+        if not dependents:
+            self._dependents.pop(owner_uid, None)

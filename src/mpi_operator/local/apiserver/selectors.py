@@ -1,25 +1,31 @@
-"""Which objects are meant: label selectors and field selectors, as Kubernetes writes them.
+"""Label and field selectors in the syntax of Kubernetes.
 
-    team=red,stage!=test,owner in (a, b),tier notin (c),gpu,!spot        of labels
-    metadata.name=pi,status.phase!=Failed                                of fields
+    team=red,stage!=test,owner in (a, b),tier notin (c),gpu,!spot        labels
+    metadata.name=pi,status.phase!=Failed                                fields
 
-Selecting looks at labels and at a few named fields; which ones a kind has is for its row to say.
+Each kind defines the fields that it can be selected by (`served_kinds.Kind.selectable`).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from mpi_operator.kube import client
+
+from . import api_errors
+from .served_kinds import Kind
+from .stored_object import StoredObject
+
 Values: TypeAlias = Mapping[str, str]
 Requirement: TypeAlias = Callable[[Values], bool]
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be read."""
+    """A selector with a syntax error or an unknown field."""
 
 
 class Selector(NamedTuple):
-    """All of its requirements have to be met; without any, everything is chosen."""
+    """Matches what meets all of its requirements."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -30,8 +36,36 @@ class Selector(NamedTuple):
 EVERYTHING = Selector()
 
 
+class Selection(NamedTuple):
+    """The objects of a request: of one namespace or of all, and matching both selectors."""
+
+    namespace: str = ""
+    labels: Selector = EVERYTHING
+    fields: Selector = EVERYTHING
+
+    def matches(self, stored: StoredObject | None) -> bool:
+        return (
+            stored is not None
+            and self.namespace in ("", stored.key.namespace)
+            and self.labels.matches(stored.labels)
+            and self.fields.matches(stored.fields)
+        )
+
+
+def parse_selection(kind: Kind, namespace: str, selector: client.Selector) -> Selection:
+    """The selection of a request; BadRequest if a selector is invalid."""
+    try:
+        return Selection(
+            namespace if kind.resource.namespaced else "",
+            parse_labels(selector.labels),
+            parse_fields(selector.fields, kind.fields),
+        )
+    except SelectorError as error:
+        raise api_errors.bad_request(str(error)) from error
+
+
 def parse_labels(text: str) -> Selector:
-    """A label selector; SelectorError where it is none."""
+    """Parse a label selector."""
     if not text.strip():
         return EVERYTHING
     tokens = _Tokens(text)
@@ -43,13 +77,13 @@ def parse_labels(text: str) -> Selector:
 
 
 def parse_fields(text: str, known: frozenset[str]) -> Selector:
-    """A field selector over the fields that a kind has; SelectorError where it is none."""
+    """Parse a field selector over the fields that a kind can be selected by."""
     parts = [part for part in text.split(",") if part]
     return Selector(tuple(_field_requirement(part, known) for part in parts))
 
 
 def _field_requirement(part: str, known: frozenset[str]) -> Requirement:
-    # The longest operator first, or "a==b" would be "a" equal to "=b".
+    # The longest operator first: "a==b" must not be read as "a" equal to "=b".
     found = re.fullmatch(r"([^=!]*)(==|!=|=)(.*)", part)
     if found is None:
         raise SelectorError(f"invalid selector: '{part}'; can't understand '{part}'")
@@ -65,7 +99,7 @@ _SYMBOLS = frozenset(("==", "!=", "=", "!", ",", "(", ")"))
 
 
 class _Tokens:
-    """A selector in pieces, read from left to right."""
+    """The tokens of a selector, read from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -73,12 +107,12 @@ class _Tokens:
         self._rest.reverse()
 
     def take(self, *wanted: str) -> str:
-        """The next piece if it is one of these, else nothing."""
+        """The next token if it is one of these, else an empty string."""
         return self._rest.pop() if self._rest and self._rest[-1] in wanted else ""
 
     def word(self) -> str:
         if not self._rest or self._rest[-1] in _SYMBOLS:
-            raise self._wrong("identifier")
+            raise self._unexpected("identifier")
         return str(self._rest.pop())
 
     def optional_word(self) -> str:
@@ -87,13 +121,13 @@ class _Tokens:
 
     def expect(self, symbol: str) -> None:
         if not self.take(symbol):
-            raise self._wrong(f"'{symbol}'")
+            raise self._unexpected(f"'{symbol}'")
 
     def expect_end(self) -> None:
         if self._rest:
-            raise self._wrong("',' or 'end of string'")
+            raise self._unexpected("',' or 'end of string'")
 
-    def _wrong(self, expected: str) -> SelectorError:
+    def _unexpected(self, expected: str) -> SelectorError:
         found = self._rest[-1] if self._rest else ""
         return SelectorError(
             f"unable to parse requirement: found '{found}', expected: {expected} in '{self._text}'"
@@ -129,5 +163,5 @@ def _one_of(name: str, values: frozenset[str]) -> Requirement:
 
 
 def _none_of(name: str, values: frozenset[str]) -> Requirement:
-    """Whoever lacks the label is chosen too: so Kubernetes wants it."""
+    """As on Kubernetes this also matches objects without the label."""
     return lambda labels: labels.get(name) not in values

@@ -1,7 +1,7 @@
-"""Which kinds of objects the cluster has, as rows of a table.
+"""The kinds that the cluster serves, as a table.
 
-Those that any pod needs are here. Whoever runs a controller of another kind gives a row for it,
-with the rules of that kind in `admit`: this package knows pods, not what they are for.
+The kinds that any pod needs are built in. A controller of another kind registers it with its
+defaults and validation in `admit`: this package knows pods, but not MPIJobs.
 """
 
 from collections.abc import Callable
@@ -25,19 +25,19 @@ from mpi_operator.kube.resources import (
 
 from . import defaulting
 
-# From an object that is about to be stored to the one that is: with defaults, or else Invalid. It
-# must not change what it is given, and has to leave alone what it returned before.
+# Returns the object with its defaults, or raises Invalid. It must not modify its argument, and must
+# return an object that it has returned before unchanged.
 Admission: TypeAlias = Callable[[Manifest], Manifest]
 
-_NAMING = ("metadata.name", "metadata.namespace")
+_ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 
 
-def as_given(manifest: Manifest) -> Manifest:
+def _unchanged(manifest: Manifest) -> Manifest:
     return manifest
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Where an object keeps its size, in the notation of a CustomResourceDefinition."""
+    """The paths of the scale subresource, as in a CustomResourceDefinition."""
 
     replicas: str
     status_replicas: str = ""
@@ -45,18 +45,18 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of object and how it behaves."""
+    """A served kind and how the cluster treats its objects."""
 
     resource: Resource
-    has_status: bool = False  # as a subresource: then the two are written apart
+    has_status: bool = False  # the status is a subresource, written separately
     scale: Scale | None = None
-    admit: Admission = as_given
-    is_graceful: bool = False  # something runs for it that needs time to end
-    selectable: tuple[str, ...] = ()  # fields to select by, besides its name and namespace
+    admit: Admission = _unchanged
+    is_graceful: bool = False  # deletion has a grace period
+    selectable: tuple[str, ...] = ()  # for field selectors, besides name and namespace
 
     @property
     def fields(self) -> frozenset[str]:
-        return frozenset((*_NAMING, *self.selectable))
+        return frozenset((*_ALWAYS_SELECTABLE, *self.selectable))
 
 
 BUILT_IN: tuple[Kind, ...] = (

@@ -1,8 +1,8 @@
-"""One version of an object, as it is kept.
+"""One version of an object, as the object store keeps it.
 
-It is kept as bytes and decoded for each reader, so nobody can change the store by changing an
-answer, and lists and watches hand the bytes on as they are. What selecting and garbage collection
-ask of it is taken out once, when it is stored.
+It is kept as bytes and decoded for each reader, so no reader can change the store by changing an
+answer, and lists and watches hand the bytes on as they are. What selectors and the garbage
+collector need is extracted once, when the object is stored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,17 +16,17 @@ from mpi_operator.kube.resources import Key, Manifest
 _encode = msgspec.json.Encoder().encode
 
 
-class Owner(NamedTuple):
-    """An owner reference."""
+class OwnerReference(NamedTuple):
+    """An entry of `metadata.ownerReferences`, without the API version."""
 
     group: str
     kind: str
     name: str
     uid: str
-    is_blocking: bool  # the owner, deleted in the foreground, waits for this object
+    blocks_deletion: bool  # a foreground deletion of the owner waits for this object
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredObject(msgspec.Struct, frozen=True):
     """An object at one version."""
 
     key: Key
@@ -34,27 +34,27 @@ class Stored(msgspec.Struct, frozen=True):
     version: int
     labels: Mapping[str, str]
     fields: Mapping[str, str]
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerReference, ...]
     finalizers: tuple[str, ...]
     is_deleting: bool
     raw: msgspec.Raw
 
     def manifest(self) -> Manifest:
-        """The object, the caller's own."""
+        """A decoded copy that the caller may change."""
         return decode_manifest(self.raw)
 
     def at(self, version: int) -> msgspec.Raw:
-        """The same with another version: how a watch tells of what is gone."""
+        """The same object with another resourceVersion, for a DELETED event."""
         manifest = self.manifest()
         manifest["metadata"]["resourceVersion"] = str(version)
         return msgspec.Raw(_encode(manifest))
 
 
-def stored(manifest: Manifest, version: int, fields: Iterable[str]) -> Stored:
-    """An object as it is kept, with `fields` to select it by."""
+def encode_object(manifest: Manifest, version: int, fields: Iterable[str]) -> StoredObject:
+    """The stored form of a manifest; `fields` are the paths that field selectors can use."""
     metadata = {**manifest["metadata"], "resourceVersion": str(version)}
     manifest = {**manifest, "metadata": metadata}
-    return Stored(
+    return StoredObject(
         key=Key(metadata.get("namespace", ""), metadata["name"]),
         uid=metadata["uid"],
         version=version,
@@ -67,18 +67,18 @@ def stored(manifest: Manifest, version: int, fields: Iterable[str]) -> Stored:
     )
 
 
-def cleaned(value: Any) -> Any:
-    """A copy without nulls in objects: to Kubernetes they are fields that are not there."""
-    # Not Mapping: asking for that takes longer than all the rest.
+def without_nulls(value: Any) -> Any:
+    """A copy without null fields, which to Kubernetes are the same as absent ones."""
+    # Not Mapping: that isinstance check takes longer than all the rest.
     if isinstance(value, dict):
-        return {name: cleaned(part) for name, part in value.items() if part is not None}
+        return {name: without_nulls(part) for name, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
-        return [cleaned(part) for part in value]
+        return [without_nulls(part) for part in value]
     return value
 
 
 def value_at(manifest: Mapping[str, Any], path: str) -> Any:
-    """What is at `spec.nodeName`; None where there is nothing."""
+    """The value at a path such as `spec.nodeName`, or None."""
     found: Any = manifest
     for name in path.strip(".").split("."):
         if not isinstance(found, dict) or name not in found:
@@ -87,9 +87,9 @@ def value_at(manifest: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def _owner(reference: Mapping[str, Any]) -> Owner:
+def _owner(reference: Mapping[str, Any]) -> OwnerReference:
     group, _, _ = reference.get("apiVersion", "").rpartition("/")
-    return Owner(
+    return OwnerReference(
         group,
         reference.get("kind", ""),
         reference.get("name", ""),

@@ -1,7 +1,7 @@
-"""What is stored when somebody writes an object. Pure.
+"""The object that a create, update or patch request stores. Pure.
 
-Some of an object is the cluster's: its place, its uid, its times, its versions. A writer may send
-them, and has to where it wants to be sure that it changes what it has read; it cannot change them.
+Some metadata belongs to the server: name, UID, timestamps, versions. A client may send it, and does
+so to be sure that it changes what it has read, but cannot change it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from mpi_operator.local.times import timestamp
 from . import api_errors
 from .served_kinds import Kind
 
-_OURS = (
+_SERVER_FIELDS = (
     "name",
     "namespace",
     "uid",
@@ -25,8 +25,7 @@ _OURS = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-# Kubernetes leaves these out where there is nothing in them.
-_NO_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
+_OMIT_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 def new_object(
@@ -34,7 +33,7 @@ def new_object(
 ) -> Manifest:
     """The first version of an object."""
     metadata = {
-        **_writable(manifest),
+        **_client_metadata(manifest),
         "name": name,
         **({"namespace": namespace} if namespace else {}),
         "uid": uid,
@@ -43,69 +42,76 @@ def new_object(
     }
     left_out = ("metadata", "status") if kind.has_status else ("metadata",)
     rest = {field: value for field, value in manifest.items() if field not in left_out}
-    return kind.admit({**_typed(kind.resource, rest), "metadata": metadata, **rest})
+    return kind.admit({**_type_meta(kind.resource, rest), "metadata": metadata, **rest})
 
 
-def changed(kind: Kind, known: Manifest, wanted: Manifest) -> Manifest:
-    """The next version of an object, in all but its status where that is written apart."""
-    check_preconditions(kind.resource, known, wanted)
-    ours = {field: known["metadata"][field] for field in _OURS if field in known["metadata"]}
+def updated(kind: Kind, stored: Manifest, wanted: Manifest) -> Manifest:
+    """The next version of an object; its status stays if that is a subresource."""
+    check_preconditions(kind.resource, stored, wanted)
+    metadata = stored["metadata"]
+    kept = {field: metadata[field] for field in _SERVER_FIELDS if field in metadata}
     rest = {field: value for field, value in wanted.items() if field != "metadata"}
-    new = {**_typed(kind.resource, rest), "metadata": {**_writable(wanted), **ours}, **rest}
+    metadata = {**_client_metadata(wanted), **kept}
+    new = {**_type_meta(kind.resource, rest), "metadata": metadata, **rest}
     if kind.has_status:
-        new = _with_status(new, known.get("status"))
-    _check_finalizers(kind.resource, known, new)
-    return _counted(known, kind.admit(new))
+        new = _with_status(new, stored.get("status"))
+    _check_finalizers(kind.resource, stored, new)
+    return _with_generation(stored, kind.admit(new))
 
 
-def with_status(resource: Resource, known: Manifest, wanted: Manifest) -> Manifest:
-    """The next version of an object, in nothing but its status."""
-    check_preconditions(resource, known, wanted)
-    return _with_status(known, wanted.get("status"))
+def status_updated(resource: Resource, stored: Manifest, wanted: Manifest) -> Manifest:
+    """The next version of an object, with a new status and nothing else changed."""
+    check_preconditions(resource, stored, wanted)
+    return _with_status(stored, wanted.get("status"))
 
 
-def check_preconditions(resource: Resource, known: Manifest, wanted: Manifest) -> None:
-    """Conflict where the writer means another object, or has not seen its last version."""
-    have, want = known["metadata"], wanted.get("metadata") or {}
-    name = have["name"]
-    if want.get("name", name) != name:
-        why = f"the name of the object ({want['name']}) does not match the name on the URL ({name})"
-        raise api_errors.bad_request(why)
-    if want.get("uid", have["uid"]) != have["uid"]:
-        raise api_errors.another_uid(resource, name, want["uid"], have["uid"])
-    if want.get("resourceVersion") not in (None, "", have["resourceVersion"]):
-        raise api_errors.conflict(resource, name, api_errors.MODIFIED)
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """A value under a merge patch (RFC 7386): what the patch names is set, null removes it."""
+def merge_patch(target: Any, patch: Any) -> Any:
+    """`target` with a merge patch (RFC 7386) applied: null removes a field, the rest is set."""
     if not isinstance(patch, Mapping):
         return patch
     base = target if isinstance(target, Mapping) else {}
     kept = {name: value for name, value in base.items() if name not in patch}
     changed = {
-        name: merged(base.get(name), value) for name, value in patch.items() if value is not None
+        name: merge_patch(base.get(name), value)
+        for name, value in patch.items()
+        if value is not None
     }
     return kept | changed
 
 
-def _typed(resource: Resource, manifest: Manifest) -> Manifest:
-    """What kind of object it is, where the writer does not say; it must not say another one."""
-    ours = {"apiVersion": resource.api_version, "kind": resource.kind}
-    for field, expected in ours.items():
-        given = manifest.get(field, expected)
-        if given != expected:
-            why = f"the {field} in the data ({given}) does not match the expected one ({expected})"
-            raise api_errors.bad_request(why)
-    return ours
+def check_preconditions(resource: Resource, stored: Manifest, wanted: Manifest) -> None:
+    """Raise Conflict if the client means another object, or has not seen the latest version."""
+    have, want = stored["metadata"], wanted.get("metadata") or {}
+    name = have["name"]
+    if want.get("name", name) != name:
+        why = f"the name of the object ({want['name']}) does not match the name on the URL ({name})"
+        raise api_errors.bad_request(why)
+    if want.get("uid", have["uid"]) != have["uid"]:
+        uids = f"UID in precondition: {want['uid']}, UID in object meta: {have['uid']}"
+        raise api_errors.conflict(resource, name, f"Precondition failed: {uids}")
+    if want.get("resourceVersion") not in (None, "", have["resourceVersion"]):
+        raise api_errors.conflict(resource, name, api_errors.MODIFIED)
 
 
-def _writable(manifest: Manifest) -> Manifest:
-    """The metadata that is a writer's to say."""
+def _type_meta(resource: Resource, manifest: Manifest) -> Manifest:
+    """`apiVersion` and `kind`, which a manifest may omit but not contradict."""
+    expected = {"apiVersion": resource.api_version, "kind": resource.kind}
+    for field, label in (("apiVersion", "API version"), ("kind", "kind")):
+        given = manifest.get(field, expected[field])
+        if given != expected[field]:
+            raise api_errors.bad_request(
+                f"the {label} in the data ({given}) does not match the expected {label} "
+                f"({expected[field]})"
+            )
+    return expected
+
+
+def _client_metadata(manifest: Manifest) -> Manifest:
+    """The metadata that a client may set. As on Kubernetes, empty maps and lists are left out."""
     return {
         field: value
         for field, value in (manifest.get("metadata") or {}).items()
-        if field not in _OURS and (value or field not in _NO_EMPTY)
+        if field not in _SERVER_FIELDS and (value or field not in _OMIT_EMPTY)
     }
 
 
@@ -114,23 +120,24 @@ def _with_status(manifest: Manifest, status: Any) -> Manifest:
     return rest if status is None else {**rest, "status": status}
 
 
-def _counted(known: Manifest, new: Manifest) -> Manifest:
-    """With a generation that counts changes of the spec."""
-    if new.get("spec") == known.get("spec"):
+def _with_generation(stored: Manifest, new: Manifest) -> Manifest:
+    """The new version, with a higher generation if its spec differs."""
+    if new.get("spec") == stored.get("spec"):
         return new
-    generation = known["metadata"].get("generation", 0) + 1
+    generation = stored["metadata"].get("generation", 0) + 1
     return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
 
-def _check_finalizers(resource: Resource, known: Manifest, new: Manifest) -> None:
-    """Who is being deleted can be held by those only who held it before."""
-    if "deletionTimestamp" not in known["metadata"]:
+def _check_finalizers(resource: Resource, stored: Manifest, new: Manifest) -> None:
+    """Raise Invalid if a deleted object would get another finalizer."""
+    if "deletionTimestamp" not in stored["metadata"]:
         return
-    before, after = (set(each["metadata"].get("finalizers", ())) for each in (known, new))
-    if extra := sorted(after - before):
+    before, after = (set(each["metadata"].get("finalizers", ())) for each in (stored, new))
+    if added := sorted(after - before):
+        names = ", ".join(f'"{each}"' for each in added)
         why = (
             "Forbidden: no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers {extra}"
+            f"found new finalizers []string{{{names}}}"
         )
         cause = Cause("FieldValueForbidden", why, "metadata.finalizers")
-        raise api_errors.invalid(resource, known["metadata"]["name"], [cause])
+        raise api_errors.invalid(resource, stored["metadata"]["name"], [cause])

@@ -1,7 +1,7 @@
-"""A watch: the history of a kind as one watcher sees it.
+"""A watch: the watch cache of a kind, turned into the events of one client.
 
-Which events there are depends on who looks: an object that leaves the selection is deleted for this
-watcher, and one that enters it is new.
+Events depend on the selection of the client: an object that stops matching is DELETED for it, and
+one that starts matching is ADDED.
 """
 
 import asyncio
@@ -14,98 +14,99 @@ from mpi_operator.kube.client import INITIAL_EVENTS_END, EventType, WatchEvent, 
 from mpi_operator.kube.resources import Resource
 
 from . import api_errors
-from .object_store import Table
-from .selection import Selection
+from .object_store import ObjectStore
+from .selectors import Selection
 from .watch_cache import Change
 
-# How often a watcher of a quiet kind is told how far it has come.
+# The interval of bookmarks while nothing changes.
 _BOOKMARK_SECONDS = 60.0
-# A timer may be early by the resolution of its clock. Who then waits for the rest does so in vain
-# where the clock stands still, as in virtual time.
-_EARLY = 0.001
-# After so many events others have a turn, however fast they are read.
-_TURN = 100
+# A timer may fire early by the resolution of its clock. Waiting for the rest would never end where
+# the clock stands still, as in virtual time.
+_TIMER_TOLERANCE = 0.001
+# Yield to the event loop after so many events, however fast the client reads them.
+_EVENTS_PER_TURN = 100
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Watch:
-    """One watcher of a kind."""
+    """One client's watch of a kind."""
 
-    def __init__(self, table: Table, resource: Resource, selection: Selection) -> None:
-        self._table = table
+    def __init__(self, store: ObjectStore, resource: Resource, selection: Selection) -> None:
+        self._store = store
         self._resource = resource
-        self._shelf = table.shelf(resource)
+        self._collection = store.collection(resource)
         self._selection = selection
 
     async def events(self, options: WatchOptions) -> AsyncGenerator[WatchEvent, None]:
-        """What is there, where the watcher does not know it, and then what happens."""
+        """The existing objects if the client asks for them, and then every change."""
         end = None if options.timeout is None else _now() + options.timeout
+        cache = self._collection.watch_cache
         if options.initial_events or options.resource_version in ("", "0"):
-            place = self._shelf.history.end
-            for known in self._everything(with_end=options.initial_events):
-                yield known
+            position = cache.end
+            for event in self._initial_events(with_bookmark=options.initial_events):
+                yield event
         else:
-            place = self._shelf.history.place_after(self._past(options.resource_version))
+            position = cache.position_after(self._parse_version(options.resource_version))
         is_quiet = False
         while True:
-            while place < self._shelf.history.end:
-                event = self._event(self._shelf.history.at(place))
-                place += 1
-                if event is not None:
-                    yield event
-                if place % _TURN == 0:
+            while position < cache.end:
+                change = self._event(cache.at(position))
+                position += 1
+                if change is not None:
+                    yield change
+                if position % _EVENTS_PER_TURN == 0:
                     await asyncio.sleep(0)
-            # All that has happened has been told, and nobody else has had a turn since.
+            # No other task has run since the last change was read, so the bookmark is up to date.
             if is_quiet:
                 yield self._bookmark()
-            if end is not None and _now() >= end - _EARLY:
+            if end is not None and _now() >= end - _TIMER_TOLERANCE:
                 return
-            is_quiet = not await self._has_more(end)
+            is_quiet = not await self._wait_for_change(end)
 
-    def _everything(self, *, with_end: bool) -> list[WatchEvent]:
-        """What there is, now: a watcher may take its time with it."""
+    def _initial_events(self, *, with_bookmark: bool) -> list[WatchEvent]:
+        """The existing objects, as a list: they may change while the client reads."""
         found = [
             WatchEvent(EventType.ADDED, stored.raw)
-            for stored in self._shelf.selected(self._selection)
+            for stored in self._collection.select(self._selection)
         ]
-        return [*found, self._bookmark(ends_initial_events=True)] if with_end else found
+        return [*found, self._bookmark(ends_initial_events=True)] if with_bookmark else found
 
-    def _past(self, resource_version: str) -> int:
-        """A version that was handed out; the rest is refused."""
+    def _parse_version(self, resource_version: str) -> int:
+        """The version as a number; Gone if it is from the future."""
         if not (resource_version.isascii() and resource_version.isdecimal()):
             raise api_errors.bad_request(f'invalid resource version: "{resource_version}"')
         version = int(resource_version)
-        if version > self._table.version:
-            # From another life of this cluster, which is as good as forgotten.
-            why = f"Too large resource version: {version}, current: {self._table.version}"
+        if version > self._store.version:
+            # It is from an earlier cluster, whose changes are lost.
+            why = f"Too large resource version: {version}, current: {self._store.version}"
             raise api_errors.expired(why)
         return version
 
     def _event(self, change: Change) -> WatchEvent | None:
-        """What a change means to this watcher, if anything."""
-        old = change.old if self._selection.has(change.old) else None
-        new = change.new if self._selection.has(change.new) else None
+        """The event of a change for this client, if any."""
+        old = change.old if self._selection.matches(change.old) else None
+        new = change.new if self._selection.matches(change.new) else None
         if new is not None:
             return WatchEvent(EventType.MODIFIED if old else EventType.ADDED, new.raw)
         return WatchEvent(EventType.DELETED, old.at(change.version)) if old else None
 
-    async def _has_more(self, end: float | None) -> bool:
-        """Wait for the next change, until it is time for a bookmark or for the end."""
+    async def _wait_for_change(self, end: float | None) -> bool:
+        """Wait for the next change; False when a bookmark or the end is due first."""
         seconds = _BOOKMARK_SECONDS if end is None else min(_BOOKMARK_SECONDS, end - _now())
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._shelf.history.more()
+                await self._collection.watch_cache.wait()
                 return True
         return False
 
     def _bookmark(self, *, ends_initial_events: bool = False) -> WatchEvent:
-        metadata: dict[str, object] = {"resourceVersion": str(self._table.version)}
+        metadata: dict[str, object] = {"resourceVersion": str(self._store.version)}
         if ends_initial_events:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         kind, api_version = self._resource.kind, self._resource.api_version
-        told = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
-        return WatchEvent(EventType.BOOKMARK, msgspec.Raw(_encode(told)))
+        bookmark = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+        return WatchEvent(EventType.BOOKMARK, msgspec.Raw(_encode(bookmark)))
 
 
 def _now() -> float:

@@ -7,9 +7,9 @@ from typing import Protocol
 from mpi_operator.kube.client import Listing, Selector
 from mpi_operator.kube.resources import PODS, Manifest, Resource
 from mpi_operator.local.apiserver import api_errors
-from mpi_operator.local.apiserver.selection import parse_selection
+from mpi_operator.local.apiserver.selectors import parse_selection
 from mpi_operator.local.apiserver.served_kinds import BUILT_IN, Kind
-from mpi_operator.local.apiserver.stored_object import stored
+from mpi_operator.local.apiserver.stored_object import encode_object
 from mpi_operator.local.kubelet import pod_logs
 
 from . import records
@@ -39,7 +39,8 @@ class FinishedRun:
         selection = parse_selection(kind, namespace, selector)
         of_kind = (each for each in self._objects if _is_of(resource, each))
         return Listing(
-            [each for each in of_kind if selection.has(stored(each, 0, kind.fields))], "0"
+            [each for each in of_kind if selection.matches(encode_object(each, 0, kind.fields))],
+            "0",
         )
 
     async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:

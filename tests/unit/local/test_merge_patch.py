@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.local.apiserver.updates import merged
+from mpi_operator.local.apiserver.updates import merge_patch
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from mpi_operator.local.apiserver.updates import merged
     ],
 )
 def test_merge_patches_of_the_standard(target, patch, result):
-    assert merged(target, patch) == result
+    assert merge_patch(target, patch) == result
 
 
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["x", "y"])
@@ -56,12 +56,12 @@ def reference(target, patch):
 @given(json, json)
 def test_any_merge_patch_does_what_the_standard_says_and_changes_nothing_given(target, patch):
     before = copy.deepcopy((target, patch))
-    result = merged(target, patch)
+    result = merge_patch(target, patch)
     assert (target, patch) == before
     assert result == reference(copy.deepcopy(target), copy.deepcopy(patch))
 
 
 @given(json, json)
 def test_merging_twice_is_merging_once(target, patch):
-    once = merged(target, patch)
-    assert merged(once, patch) == once
+    once = merge_patch(target, patch)
+    assert merge_patch(once, patch) == once
