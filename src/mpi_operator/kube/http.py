@@ -33,8 +33,8 @@ from .client import (
     read_all,
 )
 from .config import Config, Credential
-from .fence import Fence
 from .json_depth import decoded
+from .leader_election.fence import Fence
 from .lines import LineSplitter
 from .metrics import Metrics
 from .noop_metrics import UNMEASURED

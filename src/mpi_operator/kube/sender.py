@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from . import errors
 from .config import Credential, Credentials
-from .fence import Fence
+from .leader_election.fence import Fence
 from .metrics import Metrics
 from .requests import Request
 from .retry import delay_before_retry

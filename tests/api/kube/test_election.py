@@ -19,8 +19,8 @@ from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import DeleteOptions, Selector
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.leader_election.elector import Elector
+from mpi_operator.kube.leader_election.fence import steady_clock
 from mpi_operator.kube.leader_election.lease import Timing
-from mpi_operator.kube.leader_election.tenure import steady_clock
 from mpi_operator.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, Manifest, Resource
 from tests.api.conftest import StartControlPlane
 from tests.api.kube.elector_process import Order

@@ -16,8 +16,8 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.leader_election import lease
 from mpi_operator.kube.leader_election.candidate import Candidate
 from mpi_operator.kube.leader_election.elector import Elector, new_identity
+from mpi_operator.kube.leader_election.fence import LeaseFence, steady_clock
 from mpi_operator.kube.leader_election.lease import Claim, Observation, Timing
-from mpi_operator.kube.leader_election.tenure import Tenure, steady_clock
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import Key, Manifest
 from tests.support.lease_store import Fault, LeaseClient, LeaseStore, Line
@@ -41,9 +41,9 @@ class Contender:
     ) -> None:
         self.line = Line()
         self.client = LeaseClient(store, self.line)
-        self.tenure = Tenure(clock)
+        self.fence = LeaseFence(clock)
         client = cast("Client", self.client)
-        self.candidate = Candidate(client, KEY, identity, Timing(), self.tenure, clock)
+        self.candidate = Candidate(client, KEY, identity, Timing(), self.fence, clock)
 
     @asynccontextmanager
     async def reigning(self) -> AsyncIterator["asyncio.Future[NoReturn]"]:
@@ -79,61 +79,61 @@ class Watch:
         return self.now
 
 
-def test_before_its_beginning_a_tenure_allows_nothing():
+def test_a_fence_that_was_not_opened_allows_nothing():
     with pytest.raises(errors.NotLeader, match="does not hold the lease yet"):
-        Tenure(Watch()).remaining()
+        LeaseFence(Watch()).remaining()
 
 
-def test_a_tenure_says_how_much_of_it_is_left():
+def test_a_fence_says_how_much_time_is_left():
     watch = Watch()
-    tenure = Tenure(watch)
-    tenure.extend(105.0)
+    fence = LeaseFence(watch)
+    fence.extend(105.0)
     watch.now = 103.0
-    assert tenure.remaining() == 2.0
+    assert fence.remaining() == 2.0
 
 
-def test_a_tenure_is_over_at_its_very_end():
+def test_a_fence_closes_at_its_very_end():
     watch = Watch()
-    tenure = Tenure(watch)
-    tenure.extend(105.0)
+    fence = LeaseFence(watch)
+    fence.extend(105.0)
     watch.now = 105.0
     with pytest.raises(errors.NotLeader, match="not renewed in time"):
-        tenure.remaining()
+        fence.remaining()
 
 
-def test_whoever_was_refused_once_is_refused_for_ever():
+def test_a_fence_that_closed_stays_closed():
     watch = Watch()
-    tenure = Tenure(watch)
-    tenure.extend(105.0)
+    fence = LeaseFence(watch)
+    fence.extend(105.0)
     watch.now = 105.0
-    assert not tenure.is_valid
+    assert not fence.is_open
     watch.now = 104.0
     with pytest.raises(errors.NotLeader):
-        tenure.extend(200.0)
+        fence.extend(200.0)
     with pytest.raises(errors.NotLeader):
-        tenure.remaining()
+        fence.remaining()
 
 
 def test_an_answer_that_came_too_late_extends_nothing():
-    tenure = Tenure(Watch())
-    assert not tenure.extend(99.0)
-    assert not tenure.has_begun
+    fence = LeaseFence(Watch())
+    assert not fence.extend(99.0)
+    assert not fence.was_opened
 
 
-def test_an_ended_tenure_keeps_its_first_reason():
-    tenure = Tenure(Watch())
-    tenure.extend(105.0)
-    tenure.end("first")
-    tenure.end("second")
+def test_a_closed_fence_keeps_its_first_reason():
+    fence = LeaseFence(Watch())
+    fence.extend(105.0)
+    fence.close("first")
+    fence.close("second")
     with pytest.raises(errors.NotLeader, match="first"):
-        tenure.remaining()
+        fence.remaining()
 
 
-def test_a_tenure_that_ended_before_it_began_cannot_begin():
-    tenure = Tenure(Watch())
-    tenure.end("stopped")
+def test_a_fence_that_was_closed_first_cannot_open():
+    fence = LeaseFence(Watch())
+    fence.close("stopped")
     with pytest.raises(errors.NotLeader, match="stopped"):
-        tenure.extend(105.0)
+        fence.extend(105.0)
 
 
 def test_the_clock_does_not_go_back_and_no_identity_comes_twice():
@@ -150,7 +150,7 @@ async def test_a_missing_lease_is_created():
     us = Contender(store)
     await us.candidate.win()
     assert store.holder == "us"
-    assert us.tenure.remaining() == 5.0
+    assert us.fence.remaining() == 5.0
 
 
 @in_virtual_time
@@ -159,7 +159,7 @@ async def test_of_two_that_create_at_once_one_wins():
     contenders = [Contender(store, "a"), Contender(store, "b")]
     wins = [asyncio.ensure_future(each.candidate.win()) for each in contenders]
     await asyncio.wait(wins, return_when=asyncio.FIRST_COMPLETED)
-    assert [each.tenure.is_valid for each in contenders].count(True) == 1
+    assert [each.fence.is_open for each in contenders].count(True) == 1
     for win in wins:
         win.cancel()
 
@@ -169,7 +169,7 @@ async def test_time_is_counted_from_before_the_request_was_sent():
     us = Contender(LeaseStore())
     us.line.latency = lambda: 1.0
     await us.candidate.win()  # a look and a write, one second each way
-    assert us.tenure.remaining() == pytest.approx(3.0)
+    assert us.fence.remaining() == pytest.approx(3.0)
 
 
 @in_virtual_time
@@ -260,7 +260,7 @@ async def test_a_lease_deleted_under_us_is_put_back():
     async with us.reigning():
         store.delete()
         await asyncio.sleep(60.0)
-        assert us.tenure.is_valid
+        assert us.fence.is_open
         assert store.holder == "us"
 
 
@@ -269,7 +269,7 @@ async def test_a_holder_keeps_the_lease_for_as_long_as_it_can_renew():
     us = Contender(LeaseStore())
     async with us.reigning():
         await asyncio.sleep(3600.0)
-        assert us.tenure.is_valid
+        assert us.fence.is_open
 
 
 @in_virtual_time
@@ -279,7 +279,7 @@ async def test_a_write_by_a_third_party_costs_nothing():
     async with us.reigning():
         store.replace(store.get() | {"metadata": store.get()["metadata"] | {"labels": {}}})
         await asyncio.sleep(60.0)
-        assert us.tenure.is_valid
+        assert us.fence.is_open
 
 
 @in_virtual_time
@@ -314,7 +314,7 @@ async def test_a_short_fault_costs_nothing(fault):
         await asyncio.sleep(1.0)
         us.line.repair()
         await asyncio.sleep(60.0)
-        assert us.tenure.is_valid
+        assert us.fence.is_open
 
 
 @in_virtual_time
@@ -327,11 +327,11 @@ async def test_a_win_that_we_did_not_hear_of_is_found_out():
     us.line.repair()
     await win
     assert store.holder == "us"
-    assert us.tenure.remaining() == 5.0
+    assert us.fence.remaining() == 5.0
 
 
 @in_virtual_time
-async def test_releasing_clears_the_name_and_ends_the_tenure():
+async def test_releasing_clears_the_name_and_closes_the_fence():
     store = LeaseStore()
     us = Contender(store)
     async with us.reigning():
@@ -340,7 +340,7 @@ async def test_releasing_clears_the_name_and_ends_the_tenure():
     assert store.holder == ""
     assert store.get()["spec"]["leaseDurationSeconds"] == 1
     with pytest.raises(errors.NotLeader, match="released"):
-        us.tenure.remaining()
+        us.fence.remaining()
 
 
 @in_virtual_time
@@ -378,7 +378,7 @@ async def test_after_a_write_that_was_given_up_the_lease_is_not_released_too_ear
     store = LeaseStore()
     us = Contender(store)
     async with us.reigning():
-        us.tenure.doubt(10)
+        us.fence.doubt(10)
         await asyncio.sleep(seconds)
         await us.candidate.release()
     assert store.holder == holder
@@ -400,7 +400,7 @@ async def test_a_release_that_fails_is_logged_and_takes_a_bounded_time(caplog):
     us.line.break_down(Fault.LOSE_ANSWERS)
     await us.candidate.release()
     assert clock() == pytest.approx(5.0)
-    assert "Lease not released, it will run out" in caplog.messages
+    assert "Could not release the Lease, it will expire" in caplog.messages
 
 
 @pytest.mark.parametrize(

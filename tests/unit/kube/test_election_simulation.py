@@ -1,6 +1,6 @@
 """Hours of elections in virtual time, with every fault at every moment.
 
-Up to three processes compete; each writes while its tenure allows it. Their lines break, their
+Up to three processes compete; each writes while its fence allows it. Their lines break, their
 clocks differ in reading and in speed, they crash and they are shut down, and what they sent may
 arrive long after they are gone. Two things must hold, always: nobody may write while another may
 (and no write arrives after one of the next leader's), and once the faults are over somebody leads.
@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.leader_election.candidate import Candidate
+from mpi_operator.kube.leader_election.fence import LeaseFence
 from mpi_operator.kube.leader_election.lease import Timing
-from mpi_operator.kube.leader_election.tenure import Tenure
 from mpi_operator.kube.resources import Key
 from tests.support.lease_store import Fault, LeaseClient, LeaseStore, Line
 
@@ -66,8 +66,8 @@ class Story:
     troubles: list[Trouble]
 
 
-class RecordedTenure(Tenure):
-    """A tenure that remembers from when to when it was valid, on the one true clock."""
+class RecordedFence(LeaseFence):
+    """A fence that remembers from when to when it was valid, on the one true clock."""
 
     def __init__(self, offset: float, rate: float) -> None:
         super().__init__(lambda: _now() * rate + offset)
@@ -83,11 +83,11 @@ class RecordedTenure(Tenure):
             self._valid_until = self._true_time(until)
         return extended
 
-    def end(self, why: str) -> None:
+    def close(self, why: str) -> None:
         self.ended = min(self.ended, _now())
-        super().end(why)
+        super().close(why)
 
-    def overlaps(self, other: "RecordedTenure") -> bool:
+    def overlaps(self, other: "RecordedFence") -> bool:
         ends = (min(each._valid_until, each.ended) for each in (self, other))
         return max(self.began, other.began) < min(ends)
 
@@ -98,8 +98,8 @@ class World:
 
     story: Story
     store: LeaseStore = field(default_factory=LeaseStore)
-    tenures: list[RecordedTenure] = field(default_factory=list)
-    writes: list[RecordedTenure] = field(default_factory=list)
+    fences: list[RecordedFence] = field(default_factory=list)
+    writes: list[RecordedFence] = field(default_factory=list)
     leaders: int = 0
 
 
@@ -131,16 +131,16 @@ class Machine:
     async def run(self) -> None:
         while True:
             self._end = asyncio.Future()
-            tenure = RecordedTenure(self._offset, self._rate)
-            self._world.tenures.append(tenure)
-            await self._run_process(tenure)
-            tenure.end("the process has ended")
+            fence = RecordedFence(self._offset, self._rate)
+            self._world.fences.append(fence)
+            await self._run_process(fence)
+            fence.close("the process has ended")
             await asyncio.sleep(1.0)
 
-    async def _run_process(self, tenure: RecordedTenure) -> None:
-        candidate = self._candidate(tenure)
+    async def _run_process(self, fence: RecordedFence) -> None:
+        candidate = self._candidate(fence)
         reign = asyncio.ensure_future(_reign(candidate))
-        writing = asyncio.ensure_future(self._write(tenure))
+        writing = asyncio.ensure_future(self._write(fence))
         ends: list[asyncio.Future[Any]] = [reign, self._end]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for task in (reign, writing):
@@ -155,22 +155,22 @@ class Machine:
         is_clean = self._end.done() and self._end.result() is End.SHUT_DOWN
         return is_clean and _now() > self._in_doubt_until
 
-    def _candidate(self, tenure: RecordedTenure) -> Candidate:
+    def _candidate(self, fence: RecordedFence) -> Candidate:
         client = cast("Client", LeaseClient(self._world.store, self._lease_line))
-        identity = f"process-{len(self._world.tenures)}"
+        identity = f"process-{len(self._world.fences)}"
         timing = self._world.story.timing
-        return Candidate(client, Key("ns", "lock"), identity, timing, tenure, tenure._clock)
+        return Candidate(client, Key("ns", "lock"), identity, timing, fence, fence._clock)
 
-    async def _write(self, tenure: RecordedTenure) -> None:
+    async def _write(self, fence: RecordedFence) -> None:
         """Write for as long as we may, as the HTTP client does behind a fence."""
         network = self._world.story.network
         while True:
             await asyncio.sleep(0.5)
             with suppress(errors.KubeError, TimeoutError):
-                left, before = tenure.remaining(), self._in_doubt_until
+                left, before = fence.remaining(), self._in_doubt_until
                 self._in_doubt_until = _now() + network.unacknowledged + network.latency
                 async with asyncio.timeout(left):
-                    await self._data_line.carry(lambda: self._world.writes.append(tenure))
+                    await self._data_line.carry(lambda: self._world.writes.append(fence))
                 self._in_doubt_until = before
 
 
@@ -194,7 +194,7 @@ async def _play(story: Story) -> World:
             await asyncio.sleep(max(0.0, trouble.at - _now()))
             group.create_task(machines[trouble.who].suffer(trouble))
         await asyncio.sleep(CALM)
-        world.leaders = sum(tenure.is_valid for tenure in world.tenures)
+        world.leaders = sum(fence.is_open for fence in world.fences)
         for task in tasks:
             task.cancel()
     return world
@@ -254,7 +254,7 @@ def stories(timing: Timing, network: Network, rates: st.SearchStrategy[float]):
 )
 def test_there_is_never_more_than_one_leader_and_in_the_end_there_is_one(story):
     world = play(story)
-    assert not [pair for pair in combinations(world.tenures, 2) if pair[0].overlaps(pair[1])]
+    assert not [pair for pair in combinations(world.fences, 2) if pair[0].overlaps(pair[1])]
     turns = [writer for writer, _ in groupby(map(id, world.writes))]
     assert len(turns) == len(set(turns)), "no write comes after one of the next leader"
     assert world.leaders == 1
@@ -270,7 +270,7 @@ def test_the_simulation_is_about_something():
     ]
     world = play(Story(1, ROOMY, Network(0.1, 5.0), [(0.0, 1.0), (0.0, 1.0)], troubles))
     assert len({id(writer) for writer in world.writes}) > 4
-    assert {tenure.why_over for tenure in world.tenures} >= {
+    assert {fence.why_closed for fence in world.fences} >= {
         "",
         "the process has ended",
         "the lease was released",

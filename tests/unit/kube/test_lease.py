@@ -193,7 +193,7 @@ def test_a_time_as_go_reads_it(at, written):
     ],
 )
 def test_a_timing_that_cannot_work_is_refused(seconds):
-    with pytest.raises(ValueError, match="must last longer"):
+    with pytest.raises(ValueError, match="must be longer"):
         Timing(*seconds)
 
 

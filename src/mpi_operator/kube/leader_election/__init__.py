@@ -1,1 +1,1 @@
-"""One leader: what a Lease says, who competes for it, and the fence that stops a former leader."""
+"""Leader election: the Lease, the candidate for it, and the fence that stops a former leader."""

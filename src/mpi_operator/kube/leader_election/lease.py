@@ -1,9 +1,9 @@
-"""What a Lease says, and what to do about it now. No I/O and no clock in here.
+"""The content of a Lease, and what a candidate does about it. Pure: no I/O, no clock.
 
-The fields are those of client-go's leader election, so an operator written in Go and this one keep
-each other out when they share a Lease. Like client-go we never read another machine's clock: the
-times in a Lease are only ever compared with themselves. A lease runs out when its record has not
-changed for as long as its holder asked for, counted on our own clock from when we saw it change.
+The fields are those of client-go's leader election, so an operator written in Go and this one
+exclude each other when they share a Lease. Like client-go we never compare the clocks of two
+machines. A lease expires when its record has not changed for as long as its holder asked for,
+counted on our own clock from when we saw the last change.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,10 +18,10 @@ from mpi_operator.kube.resources import LEASES, Key, Manifest
 class Timing:
     """How long a lease lasts and how hard its holder tries to keep it, in seconds.
 
-    `lease_seconds`: how long the others wait after the last sign of life. The API wants an integer.
-    `renew_seconds`: how long the holder goes on writing after its last good renewal. What lies
-    between the two is the time that a write, once sent, has to arrive or to get lost.
-    `retry_seconds`: how long to wait before trying again what failed.
+    `lease_seconds`: how long others wait after the last renewal. The API wants an integer.
+    `renew_seconds`: how long the holder goes on writing after its last successful renewal. The
+    difference between the two is the time for a write that was sent to arrive or to get lost.
+    `retry_seconds`: how long to wait before a retry.
     """
 
     lease_seconds: int = 15
@@ -31,20 +31,20 @@ class Timing:
     def __post_init__(self) -> None:
         if not self.lease_seconds > self.renew_seconds > self.retry_seconds > 0:
             raise ValueError(
-                "a lease must last longer than its renew deadline, and that longer than the time"
-                f" between retries: got {self.lease_seconds}, {self.renew_seconds}"
+                "the lease must be longer than the renew deadline, and that longer than the retry"
+                f" period: got {self.lease_seconds}, {self.renew_seconds}"
                 f" and {self.retry_seconds} seconds"
             )
 
     @property
     def renew_interval(self) -> float:
-        """When to renew after the last time: so early that a slow answer costs no leadership."""
+        """Seconds between renewals: short enough that one slow answer does not lose the lease."""
         return min(self.retry_seconds, self.renew_seconds / 3)
 
 
 @dataclass(frozen=True)
 class Record:
-    """The part of a Lease that elections are about; anything may be missing."""
+    """The part of a Lease that elections use; any of it may be missing."""
 
     holder: str = ""
     seconds: int = 0
@@ -67,7 +67,7 @@ class Observation:
 
     @property
     def resource_version(self) -> str:
-        """Where a watch goes on from here."""
+        """Where to start a watch."""
         return str(self.manifest["metadata"]["resourceVersion"]) if self.manifest else ""
 
 
@@ -81,7 +81,7 @@ class Claim(Enum):
 
 @dataclass(frozen=True)
 class Wait:
-    """Somebody else holds the lease, for us until then at least."""
+    """Another process holds the lease, at least until then."""
 
     until: float
 
@@ -90,7 +90,7 @@ Step: TypeAlias = Claim | Wait
 
 
 def record_of(lease: Manifest) -> Record:
-    """What a Lease says. Anybody may write Leases, so nothing is taken for granted."""
+    """The record in a Lease. Other programs write Leases too, so any field may be missing."""
     spec: dict[str, Any] = lease.get("spec") or {}
     return Record(
         holder=spec.get("holderIdentity") or "",
@@ -102,10 +102,9 @@ def record_of(lease: Manifest) -> Record:
 
 
 def observe(before: Observation | None, lease: Manifest | None, now: float) -> Observation:
-    """What we know after looking: only a changed record starts the holder's time anew.
+    """The new observation: only a changed record restarts the holder's time.
 
-    That the object is gone changes no record. Its holder has not noticed yet and goes on writing,
-    so to delete a Lease is not to release it.
+    Deleting a Lease does not release it: its holder may not have noticed and goes on writing.
     """
     if lease is None:
         return replace(before, manifest=None) if before else Observation(since=now)
@@ -115,7 +114,7 @@ def observe(before: Observation | None, lease: Manifest | None, now: float) -> O
 
 
 def next_step(seen: Observation, now: float, identity: str, timing: Timing) -> Step:
-    """What a candidate does now."""
+    """What a candidate should do now."""
     if seen.record.holder != identity and now < expiry(seen, timing):
         return Wait(expiry(seen, timing))
     if seen.manifest is None:
@@ -124,7 +123,7 @@ def next_step(seen: Observation, now: float, identity: str, timing: Timing) -> S
 
 
 def expiry(seen: Observation, timing: Timing) -> float:
-    """When the record stops to count. A holder that does not say for how long gets our own time."""
+    """When the lease expires. If the holder set no duration, ours counts."""
     if not seen.record.holder:
         return float("-inf")
     return seen.since + (seen.record.seconds if seen.record.seconds > 0 else timing.lease_seconds)
@@ -133,7 +132,7 @@ def expiry(seen: Observation, timing: Timing) -> float:
 def claimed(
     claim: Claim, seen: Observation, key: Key, identity: str, timing: Timing, at: datetime
 ) -> Manifest:
-    """The Lease with our name in it. Fields that are not ours to know stay as they are."""
+    """The Lease with our name in it. Fields that we do not know stay as they are."""
     record = seen.record
     acquired_at = record.acquired_at if claim is Claim.RENEW else None
     spec = {
@@ -147,9 +146,9 @@ def claimed(
 
 
 def released(lease: Manifest, at: datetime) -> Manifest:
-    """The Lease without a holder and with the shortest time that the API takes, like client-go's.
+    """The Lease without a holder and with the shortest duration allowed, like client-go's.
 
-    The number of transitions stays: it counts at the next taking.
+    The number of transitions stays: the next leader increases it.
     """
     spec = {
         "holderIdentity": "",
