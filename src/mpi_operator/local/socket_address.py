@@ -1,7 +1,7 @@
-"""The address of a UNIX socket in a directory whose path may be longer than an address can be.
+"""The address of a UNIX socket in a directory with a long path.
 
-An address has 107 bytes on Linux and 103 elsewhere, and people have long home directories. Where
-the path does not fit, the directory gets a shorter one for as long as the address is needed.
+An address has at most 107 bytes on Linux and 103 elsewhere, less than many paths of home
+directories. Where the path does not fit, a temporary shorter one leads to the same directory.
 """
 
 import os
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_LONGEST = 100
+_MAX_BYTES = 100
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
 @contextmanager
 def address(directory: Path, name: str) -> Iterator[str]:
-    """An address at which to listen or to connect, good within the block."""
+    """An address to listen at or to connect to, valid within the block."""
     path = directory / name
-    if len(os.fsencode(path)) <= _LONGEST:
+    if len(os.fsencode(path)) <= _MAX_BYTES:
         yield str(path)
     elif _DESCRIPTORS.is_dir():
         with _by_descriptor(directory) as shorter:
@@ -38,11 +38,11 @@ def _by_descriptor(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def _by_link(directory: Path) -> Iterator[Path]:
-    # A directory of our own, which nobody else can enter: a link in /tmp itself could be replaced.
-    # Not TMPDIR, which may be long too.
+    # In a private directory: another user could replace a link in /tmp itself. Not in TMPDIR, which
+    # may be long too.
     import tempfile  # noqa: PLC0415 — every start would pay for it
 
-    with tempfile.TemporaryDirectory(prefix="mpi-", dir="/tmp") as place:
-        link = Path(place) / "d"
+    with tempfile.TemporaryDirectory(prefix="mpi-", dir="/tmp") as private:
+        link = Path(private) / "d"
         link.symlink_to(directory, target_is_directory=True)
         yield link

@@ -1,18 +1,18 @@
-"""Times as Kubernetes writes them: UTC, whole seconds, a Z at the end."""
+"""Timestamps in the format of Kubernetes: UTC, whole seconds, a Z at the end."""
 
 from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """What time it is, where nobody gives another clock."""
+    """The current time: the default clock."""
     return datetime.now(UTC)
 
 
 def timestamp(moment: datetime) -> str:
-    """A time in a manifest."""
+    """Format a time for a manifest."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment(text: str) -> datetime:
-    """A time from a manifest."""
+    """Parse a time of a manifest."""
     return datetime.fromisoformat(text)

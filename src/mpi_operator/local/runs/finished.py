@@ -1,4 +1,4 @@
-"""A run that has ended, for those who ask about it: objects and logs as they were last."""
+"""Reads the record of a finished run: its objects and logs as they were last."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -16,7 +16,7 @@ from . import records
 
 
 class Reader(Protocol):
-    """What can be asked of any run: the part of `kube.client.Client` that changes nothing."""
+    """The read-only part of `kube.client.Client`, which active and finished runs have."""
 
     async def list(
         self, resource: Resource, namespace: str = "", selector: Selector = Selector()
@@ -26,7 +26,7 @@ class Reader(Protocol):
 
 
 class FinishedRun:
-    """A `Reader` of what is remembered of a run."""
+    """A `Reader` of the record of a run."""
 
     def __init__(self, directory: Path, record: records.Record) -> None:
         self.directory = directory
@@ -44,7 +44,7 @@ class FinishedRun:
         )
 
     async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:
-        """The lines of the first container of a pod."""
+        """The log lines of the first container of a pod."""
         pods = (await self.list(PODS, namespace, Selector(fields=f"metadata.name={name}"))).items
         if not pods:
             raise api_errors.not_found(PODS, name)

@@ -1,1 +1,1 @@
-"""How other shells of the same user reach the cluster of a run."""
+"""The UNIX socket through which other shells of the same user reach the cluster of a run."""

@@ -1,14 +1,13 @@
-"""The cluster of another process of this user, through the socket of its run.
+"""A `Client` of the cluster in another process of this user, through the socket of its run.
 
-Every call has a connection of its own, so calls never wait for each other and a stream ends with
-its connection. `server` is the other side.
+Every request has a connection of its own, so requests never wait for each other and a stream ends
+with its connection. `socket_server` is the other side.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -31,6 +30,7 @@ from mpi_operator.local.socket_address import address
 
 from . import socket_messages
 
+_T = TypeVar("_T")
 _Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _page = msgspec.json.Decoder(Page).decode
@@ -39,7 +39,7 @@ _bytes = msgspec.json.Decoder(bytes).decode
 
 
 class RemoteCluster:
-    """A `kube.client.Client` of the run in a directory; NotSent where nobody is there."""
+    """A `kube.client.Client` of the run in a directory; NotSent if no process serves it."""
 
     def __init__(self, run: Path) -> None:
         self.run = run
@@ -54,7 +54,7 @@ class RemoteCluster:
         resource.path(name, namespace)
         return await self._object(socket_messages.Get(resource, name, namespace, subresource))
 
-    async def pages(
+    def pages(
         self,
         resource: Resource,
         namespace: str = "",
@@ -62,23 +62,17 @@ class RemoteCluster:
         *,
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
-        request = socket_messages.Pages(resource, namespace, selector, limit)
-        async with aclosing(self._items(request)) as items:
-            async for item in items:
-                yield _page(item)
+        return self._stream(socket_messages.Pages(resource, namespace, selector, limit), _page)
 
     async def list(
         self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
         return await read_all(self.pages(resource, namespace, selector))
 
-    async def watch(
+    def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
-        request = socket_messages.Watch(resource, namespace, options)
-        async with aclosing(self._items(request)) as items:
-            async for item in items:
-                yield _event(item)
+        return self._stream(socket_messages.Watch(resource, namespace, options), _event)
 
     async def replace(
         self, resource: Resource, manifest: Manifest, *, subresource: str = ""
@@ -123,42 +117,40 @@ class RemoteCluster:
             socket_messages.DeleteCollection(resource, namespace, selector, propagation)
         )
 
-    async def log(
+    def log(
         self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self._items(socket_messages.Log(name, namespace, options))) as items:
-            async for item in items:
-                yield _bytes(item)
+        return self._stream(socket_messages.Log(name, namespace, options), _bytes)
 
     async def _object(self, request: socket_messages.AnyRequest) -> Manifest:
         return decode_manifest(await self._item(request))
 
     async def _item(self, request: socket_messages.AnyRequest) -> Raw:
-        """The one thing that is answered."""
-        answered = [item async for item in self._items(request)]
-        if len(answered) != 1:
-            raise errors.Undecodable(f"{len(answered)} answers to one question")
-        return answered[0]
+        """The item of a response with exactly one."""
+        items = [item async for item in self._stream(request, Raw)]
+        if len(items) != 1:
+            raise errors.Undecodable(f"run {self.run.name} sent {len(items)} items instead of one")
+        return items[0]
 
-    async def _items(self, request: socket_messages.AnyRequest) -> AsyncGenerator[Raw, None]:
-        """What is answered; the errors of `kube.errors` where that ends badly."""
+    async def _stream(
+        self, request: socket_messages.AnyRequest, decode: Callable[[Raw], _T]
+    ) -> AsyncGenerator[_T, None]:
+        """The decoded items of a response; raises its error, if it ends with one."""
         line = socket_messages.encode(request) + b"\n"
-        reader, writer = await self._connected()
+        reader, writer = await self._connect()
         try:
             writer.write(line)
             while (answer := await self._answer(reader)).end is UNSET:
-                yield answer.item or Raw(b"null")
+                yield decode(answer.item or Raw(b"null"))
             if answer.end.code or answer.end.message:
                 raise errors.from_status(answer.end)
         finally:
             writer.close()
 
-    async def _connected(self) -> _Connection:
+    async def _connect(self) -> _Connection:
         try:
-            with address(self.run, socket_messages.SOCKET) as place:
-                return await asyncio.open_unix_connection(
-                    place, limit=socket_messages.LONGEST_ANSWER
-                )
+            with address(self.run, socket_messages.SOCKET) as path:
+                return await asyncio.open_unix_connection(path, limit=socket_messages.MAX_ANSWER)
         except OSError as error:
             raise errors.NotSent(f"run {self.run.name} does not answer: {error}") from error
 

@@ -1,15 +1,15 @@
-"""What is said between a run and the other shells of its owner.
+"""The protocol between a run and the other shells of its user.
 
-One request a connection, as a line of JSON: a verb of `kube.client.Client` with its arguments. The
-answer is a line for each thing there is to say, and one that says how it ended:
+Each connection carries one request, a line of JSON: a method of `kube.client.Client` with its
+arguments. The response has a line for each item, and a last one for the end:
 
     {"verb": "watch", "resource": {…}, "namespace": "default"}
                                                  {"item": {"type": "ADDED", "object": {…}}}
                                                  {"item": …}
                                                  {"end": {}}
 
-`end` has the Status of Kubernetes that says why where it ended badly. Who hears no `end` has lost
-the other side. Who wants to hear no more closes the connection.
+After an error `end` is a Kubernetes Status. Without an `end` the connection was lost. A client that
+wants no more items closes the connection.
 """
 
 from typing import Any, TypeAlias
@@ -28,14 +28,14 @@ from mpi_operator.kube.errors import Status
 from mpi_operator.kube.resources import Manifest, Resource
 
 SOCKET = "socket"
-# Larger than any object that an API server would take.
-LONGEST_REQUEST = 8 << 20
-# A page of objects is one line, and so is a line of a log.
-LONGEST_ANSWER = 64 << 20
+# Larger than any object that an API server accepts.
+MAX_REQUEST = 8 << 20
+# A page of objects is one line.
+MAX_ANSWER = 64 << 20
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="verb", tag=str.lower):
-    """A verb; its fields are the arguments of the method of the same name."""
+    """A request; its verb is a method of `Client`, and its fields are the arguments."""
 
     @property
     def verb(self) -> str:
@@ -112,7 +112,7 @@ STREAMS = (Pages, Watch, Log)
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of an answer: something said, or how it ended."""
+    """One line of a response: an item, or the end."""
 
     item: Raw | UnsetType = UNSET
     end: Status | UnsetType = UNSET

@@ -1,10 +1,10 @@
-"""A cluster for the other shells of its owner, at a socket in the directory of the run.
+"""Serves the cluster of a run at a socket in its directory, to other shells of the same user.
 
     async with serving(cluster, run.directory):
         ...
 
-Who may enter the directory (0700) and write to the socket (0600) may do everything: that is the
-owner, who could just as well end the process. What is spoken there is in `requests`.
+Only the owner can enter the directory (0700) and connect (0600), so every request is allowed.
+`socket_messages` is the protocol.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from mpi_operator.kube.errors import Status
 from mpi_operator.local.socket_address import address
 
 from .socket_messages import (
-    LONGEST_ANSWER,
-    LONGEST_REQUEST,
+    MAX_ANSWER,
+    MAX_REQUEST,
     SOCKET,
     STREAMS,
     Answer,
@@ -34,127 +34,129 @@ from .socket_messages import (
 
 log = logging.getLogger(__name__)
 
-# For the last lines of logs that have ended; who watches is not waited for any longer.
-_LAST_WORDS_SECONDS = 0.2
+# At the end: enough for the last lines of logs that have ended. Watches are cut off.
+_DRAIN_SECONDS = 0.2
 
 
 @asynccontextmanager
 async def serving(client: Client, directory: Path) -> AsyncIterator[None]:
-    """Answer at the socket for as long as the block lasts."""
-    door = _Door(client)
+    """Serve requests within the block."""
+    connections = _Connections(client)
     # Within the address: some Pythons remove the socket by it when they stop listening.
-    with address(directory, SOCKET) as place:
-        server = await asyncio.start_unix_server(door.answer, place, limit=LONGEST_REQUEST)
+    with address(directory, SOCKET) as path:
+        server = await asyncio.start_unix_server(connections.handle, path, limit=MAX_REQUEST)
         try:
             (directory / SOCKET).chmod(0o600)
             yield
         finally:
             server.close()
             (directory / SOCKET).unlink(missing_ok=True)
-            await door.close()
+            await connections.close()
 
 
-class _Door:
-    """Those who are being answered."""
+class _Connections:
+    """The open connections."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._callers: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one caller, and no longer than they listen."""
-        answering = asyncio.ensure_future(self._answer(reader, writer))
-        self._callers.add(answering)
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection until its response or the connection ends."""
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
         try:
-            await asyncio.wait([answering])
+            await asyncio.wait([task])
         finally:
-            self._callers.discard(answering)
+            self._tasks.discard(task)
             writer.close()
 
     async def close(self) -> None:
-        if self._callers:
-            await asyncio.wait(self._callers, timeout=_LAST_WORDS_SECONDS)
-        for caller in tuple(self._callers):
-            caller.cancel()
-        await asyncio.gather(*self._callers, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_DRAIN_SECONDS)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             try:
-                request = await _request(reader)
+                request = await _read_request(reader)
             except errors.ApiError as error:
-                await _say(writer, Answer(end=error.status))
+                await _write(writer, Answer(end=error.status))
                 return
             if request is not None:
-                await _unless_gone(reader, self._tell(request, writer))
+                await _while_connected(reader, self._respond(request, writer))
 
-    async def _tell(self, request: AnyRequest, writer: asyncio.StreamWriter) -> None:
+    async def _respond(self, request: AnyRequest, writer: asyncio.StreamWriter) -> None:
         end = Status()
         try:
             async with aclosing(_items(self._client, request)) as items:
                 async for item in items:
-                    await _say(writer, Answer(item=item))
+                    await _write(writer, Answer(item=item))
         except errors.ApiError as error:
             end = error.status
         except ValueError as error:
             end = Status(str(error), "BadRequest", 400)
         except ConnectionError:
-            raise  # there is nobody to tell it to
+            raise  # the client is gone
         except Exception as error:
-            log.exception("a request of another shell failed", extra={"verb": request.verb})
+            log.exception("Request from another shell failed", extra={"verb": request.verb})
             end = Status(f"Internal error occurred: {error}", "InternalError", 500)
-        await _say(writer, Answer(end=end))
+        await _write(writer, Answer(end=end))
 
 
-async def _request(reader: asyncio.StreamReader) -> AnyRequest | None:
-    """What is asked for; None where somebody only knocked."""
+async def _read_request(reader: asyncio.StreamReader) -> AnyRequest | None:
+    """The request; None if the client disconnects without one."""
     try:
         line = await reader.readline()
     except ValueError as error:
-        why = f"a request has {LONGEST_REQUEST} bytes at most"
+        why = f"Request entity too large: limit is {MAX_REQUEST}"
         raise errors.TooLarge(Status(why, "RequestEntityTooLarge", 413)) from error
     if not line.endswith(b"\n"):
         return None
     try:
         request: AnyRequest = decode_request(line)
     except errors.MALFORMED as error:
-        raise errors.BadRequest(Status(f"not a request: {error}", "BadRequest", 400)) from error
+        raise errors.BadRequest(Status(f"invalid request: {error}", "BadRequest", 400)) from error
     return request
 
 
-async def _unless_gone(reader: asyncio.StreamReader, telling: Coroutine[Any, Any, None]) -> None:
-    """Do it, but only while the caller is there. After a request a caller says nothing more."""
-    told = asyncio.ensure_future(telling)
-    gone = asyncio.ensure_future(reader.read(1))
+async def _while_connected(
+    reader: asyncio.StreamReader, response: Coroutine[Any, Any, None]
+) -> None:
+    """Respond until the client disconnects; it sends nothing after its request."""
+    responding = asyncio.ensure_future(response)
+    disconnected = asyncio.ensure_future(reader.read(1))
     try:
-        await asyncio.wait([told, gone], return_when=asyncio.FIRST_COMPLETED)
-        if told.done():
-            told.result()
+        await asyncio.wait([responding, disconnected], return_when=asyncio.FIRST_COMPLETED)
+        if responding.done():
+            responding.result()
     finally:
-        for task in (told, gone):
+        for task in (responding, disconnected):
             task.cancel()
-        await asyncio.gather(told, gone, return_exceptions=True)
+        await asyncio.gather(responding, disconnected, return_exceptions=True)
 
 
 async def _items(client: Client, request: AnyRequest) -> AsyncGenerator[Raw, None]:
-    """What the cluster says to a request."""
+    """The items of the response to a request."""
     answer = getattr(client, request.verb)(**request.arguments)
     if not isinstance(request, STREAMS):
-        yield _line(await answer)
+        yield _encode_item(await answer)
         return
     async with aclosing(answer):
         async for item in answer:
-            yield _line(item)
+            yield _encode_item(item)
 
 
-def _line(item: object) -> Raw:
-    line = encode(item)
-    if len(line) > LONGEST_ANSWER // 2:
-        why = f"an answer of {len(line)} bytes is too long"
+def _encode_item(item: object) -> Raw:
+    encoded = encode(item)
+    if len(encoded) > MAX_ANSWER // 2:
+        why = f"an item of {len(encoded)} bytes is too large"
         raise errors.TooLarge(Status(why, "RequestEntityTooLarge", 413))
-    return Raw(line)
+    return Raw(encoded)
 
 
-async def _say(writer: asyncio.StreamWriter, answer: Answer) -> None:
+async def _write(writer: asyncio.StreamWriter, answer: Answer) -> None:
     writer.write(encode(answer) + b"\n")
     await writer.drain()

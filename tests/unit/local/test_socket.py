@@ -1,4 +1,4 @@
-"""A cluster behind a socket keeps the promises of every client."""
+"""The cluster behind a socket passes the contract of every client."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ class TestRemoteCluster(ClientContract):
 
 
 async def refusal(run: Path, line: bytes) -> errors.Status:
-    """How the server says no to some bytes."""
+    """The error that the server answers to these bytes."""
     reader, writer = await asyncio.open_unix_connection(run / socket_messages.SOCKET)
     writer.write(line)
     answer = socket_messages.decode_answer(await reader.readline())
@@ -72,22 +72,22 @@ async def refusal(run: Path, line: bytes) -> errors.Status:
 
 
 def listeners() -> int:
-    """How many callers are being answered."""
-    return len([task for task in asyncio.all_tasks() if "_tell" in repr(task.get_coro())])
+    """How many connections are being served."""
+    return len([task for task in asyncio.all_tasks() if "_respond" in repr(task.get_coro())])
 
 
-async def test_only_the_owner_can_knock(client, run):
+async def test_only_the_owner_can_connect(client, run):
     assert stat.S_IMODE((run / socket_messages.SOCKET).stat().st_mode) == 0o600
 
 
-async def test_nothing_is_left_of_the_socket(cluster, run):
+async def test_the_socket_is_removed(cluster, run):
     async with serving(cluster, run):
         assert (run / socket_messages.SOCKET).is_socket()
     assert list(run.iterdir()) == []
 
 
 @pytest.mark.parametrize("has_descriptors", [True, False], ids=["descriptor", "link"])
-async def test_a_long_path_is_no_obstacle(cluster, run, monkeypatch, has_descriptors):
+async def test_the_path_of_a_run_may_be_long(cluster, run, monkeypatch, has_descriptors):
     if not has_descriptors:
         monkeypatch.setattr(socket_address, "_DESCRIPTORS", Path("/nowhere"))
     directory = run.joinpath(*["a-long-name" * 4] * 5)
@@ -99,19 +99,19 @@ async def test_a_long_path_is_no_obstacle(cluster, run, monkeypatch, has_descrip
     assert list(directory.iterdir()) == []
 
 
-async def test_a_run_that_is_not_there_is_told(run):
+async def test_a_run_without_a_socket_does_not_answer(run):
     with pytest.raises(errors.NotSent, match="run run does not answer"):
         await RemoteCluster(run).list(CONFIG_MAPS)
 
 
-async def test_the_socket_of_a_dead_run_is_nobody(run):
+async def test_a_socket_without_a_server_does_not_answer(run):
     server = await asyncio.start_unix_server(lambda *_: None, run / socket_messages.SOCKET)
     server.close()
     with pytest.raises(errors.NotSent):
         await RemoteCluster(run).list(CONFIG_MAPS)
 
 
-async def test_a_watcher_that_goes_away_is_forgotten(client):
+async def test_a_watch_ends_with_its_connection(client):
     events = client.watch(CONFIG_MAPS, "here", WatchOptions(initial_events=True))
     await anext(events)
     assert listeners() == 1
@@ -119,7 +119,7 @@ async def test_a_watcher_that_goes_away_is_forgotten(client):
     await until(lambda: listeners() == 0, 5)
 
 
-async def test_a_run_that_ends_ends_those_who_watch(cluster, run):
+async def test_watches_end_with_the_run(cluster, run):
     async with serving(cluster, run):
         events = RemoteCluster(run).watch(CONFIG_MAPS, "here", WatchOptions(initial_events=True))
         await anext(events)
@@ -139,30 +139,30 @@ async def test_a_run_that_ends_ends_those_who_watch(cluster, run):
     ],
     ids=["text", "no verb", "no such verb", "wrong type", "deep", "no text"],
 )
-async def test_nonsense_is_refused_and_the_next_is_answered(client, run, line):
+async def test_an_invalid_request_is_refused_and_the_next_is_served(client, run, line):
     assert (await refusal(run, line)).reason == "BadRequest"
     await client.create(CONFIG_MAPS, config_map("a", "here"))
 
 
-async def test_a_mistake_of_the_caller_is_a_bad_request(client, run):
+async def test_a_name_that_cannot_be_in_a_url_is_a_bad_request(client, run):
     nameless = socket_messages.Get(resource=CONFIG_MAPS, name="..", namespace="here")
     assert (await refusal(run, socket_messages.encode(nameless) + b"\n")).reason == "BadRequest"
 
 
 async def test_a_request_that_is_too_long_is_refused(client):
-    text = "x" * socket_messages.LONGEST_REQUEST
+    text = "x" * socket_messages.MAX_REQUEST
     with pytest.raises((errors.TooLarge, errors.ConnectionLost)):
         await client.create(CONFIG_MAPS, config_map("a", "here") | {"data": {"long": text}})
 
 
-async def test_somebody_who_only_knocks_disturbs_nobody(client, run):
+async def test_a_connection_without_a_request_disturbs_no_other(client, run):
     _, writer = await asyncio.open_unix_connection(run / socket_messages.SOCKET)
     writer.close()
     await client.create(CONFIG_MAPS, config_map("a", "here"))
 
 
-async def test_a_mistake_of_ours_is_an_internal_error(client, cluster, caplog):
-    cluster.list = cluster.pages = None  # nothing that anybody would have thought of
+async def test_an_unexpected_exception_is_an_internal_error(client, cluster, caplog):
+    cluster.list = cluster.pages = None  # a bug in the server
     with pytest.raises(errors.ServerError, match="not callable"):
         await client.list(CONFIG_MAPS)
-    assert "a request of another shell failed" in caplog.text
+    assert "Request from another shell failed" in caplog.text
