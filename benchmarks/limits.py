@@ -12,7 +12,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
 
 import msgspec
 
@@ -21,17 +20,12 @@ from mpi_operator.api.decode import decode_job
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import Pod
-from mpi_operator.controller.caches import Caches
-from mpi_operator.controller.job_state import JobStates
-from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.cache import Cache
-from mpi_operator.kube.client import Client
-from mpi_operator.kube.noop_metrics import UNMEASURED
 from mpi_operator.kube.resources import PODS
 from tests.support.mpijobs import mpijob
-from tests.support.worlds import World
+from tests.support.worlds import World, running_world
 
 CONFIG_MAP_LIMIT = 2**20  # of the API server, for all data together
 PODS_TO_HOLD = 100_000
@@ -99,27 +93,16 @@ def look_lines() -> Iterator[str]:
 
 def look_seconds(workers: int) -> float:
     """CPU for one look at a job that runs and has nothing to do, with the operator's own caches."""
-    world = _running_world(workers)
-    caches = Caches(cast("Client", None), ("",), world.settings, UNMEASURED)
-    for (resource, _), manifest in world.cluster:
-        caches.wrote(resource, manifest)
-    observer = Observer(caches, JobStates(), clock=lambda: world.now)
+    world = running_world(workers).rest()
     repeats = max(3, 2000 // workers)
     start = time.process_time()
     for _ in range(repeats):
-        _look(observer, world)
+        _look(world)
     return (time.process_time() - start) / repeats
 
 
-def _running_world(workers: int) -> World:
-    world = World(workers).settle()
-    world.all_workers_run()
-    world.launcher_runs()
-    return world.settle()
-
-
-def _look(observer: Observer, world: World) -> None:
-    seen = observer.observe(world.key)
+def _look(world: World) -> None:
+    seen = world.operator.observer.observe(world.key)
     if seen is None:
         raise RuntimeError("The job is not in the caches.")
     plan = make_plan(seen, world.settings, world.now)

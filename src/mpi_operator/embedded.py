@@ -28,7 +28,7 @@ from .local.kubelet.node import Node
 from .local.sandbox.protocol import Kind as SandboxKind
 from .local.socket.socket_server import serving
 
-__all__ = ["MPI_JOBS", "machine", "uncontrolled_machine"]
+__all__ = ["MPI_JOBS", "MPI_JOB_KIND", "machine", "uncontrolled_machine"]
 
 # A person waits: a launcher that fails is tried again after a second, not after ten.
 _BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=1))
@@ -75,7 +75,7 @@ async def uncontrolled_machine(
     on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
     """The same without the controller: pods and Jobs run, MPI jobs are only stored."""
-    cluster = LocalCluster([Kind(MPI_JOBS, has_status=True, scale=_SCALE, admit=_admitted)])
+    cluster = LocalCluster([MPI_JOB_KIND])
     tools = implementation.tools if implementation else None
     node = Node(
         cluster,
@@ -136,3 +136,6 @@ def _admitted(manifest: Manifest) -> Manifest:
     worker = {**roles["Worker"], "replicas": job.spec.worker.replicas}
     spec = {**manifest["spec"], "mpiReplicaSpecs": {**roles, "Worker": worker}}
     return {**manifest, "spec": spec}
+
+
+MPI_JOB_KIND = Kind(MPI_JOBS, has_status=True, scale=_SCALE, admit=_admitted)

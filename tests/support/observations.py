@@ -16,7 +16,7 @@ from mpi_operator.controller.cached_types import LauncherJob, Pod, StoredConfigM
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.replacement import Count, as_annotation
 from mpi_operator.kube.resources import Manifest
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
 from tests.support.mpijobs import mpijob
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -1,130 +1,251 @@
-"""A job and its cluster, in no time: the controller's decisions are applied, and things happen.
+"""A job, its operator and its cluster, in virtual time.
 
-Everything that decides is the real thing. What writes is not: plans are applied as Kubernetes would
-apply them. Whoever wants the writing too takes `ScriptedClient`, on the same cluster.
+The operator is the real `Reconciler` with real caches; the API server, the garbage collector and
+the Job controller are those of `mpijob run`. What nodes and users do is done here by hand, one step
+at a time, and time passes only when a test says so.
 """
 
+import asyncio
+import atexit
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, TypeVar
 
-from mpi_operator.api import labels, names, types
+import looptime
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from mpi_operator.api import decode_job, labels
 from mpi_operator.api.types import MPIJob
-from mpi_operator.build import launcher_job
+from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
-from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
-from mpi_operator.controller.actions import Action, Create, CreateKeys, Delete, Patch, Resume
-from mpi_operator.controller.cached_types import MPI_JOBS
-from mpi_operator.controller.events import JobEvent
+from mpi_operator.build.ssh_secret import KeyPair
+from mpi_operator.controller.cached_types import MPI_JOBS, PRIORITY_CLASSES
+from mpi_operator.controller.caches import Caches
+from mpi_operator.controller.execute import Executor
 from mpi_operator.controller.job_state import JobStates
+from mpi_operator.controller.launcher_log import LogReader
+from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.controller.observe import Observer
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.plan import Plan, make_plan
-from mpi_operator.controller.status import status_of
+from mpi_operator.controller.publish import Publisher
+from mpi_operator.controller.reconcile_limiter import ReconcileLimiter
+from mpi_operator.controller.reconciler import Reconciler
+from mpi_operator.controller.write_limiter import WriteLimiter
+from mpi_operator.embedded import MPI_JOB_KIND
 from mpi_operator.kube import errors
-from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, Key, Manifest, Resource
-from tests.support.cluster import Cluster, caches, timestamp
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.events import EventRecorder
+from mpi_operator.kube.noop_metrics import UNMEASURED
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Key,
+    Manifest,
+    Resource,
+)
+from mpi_operator.local.apiserver.cluster import LocalCluster
+from mpi_operator.local.apiserver.served_kinds import Kind
+from mpi_operator.local.jobs.job_controller import JobController
+from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
+from tests.support.direct_cluster import DirectCluster, catch_up, reader, result
+from tests.support.faulty_client import FaultyClient, RecordedEvents
 from tests.support.observations import NOW, PLAIN, a_manifest
 
+T = TypeVar("T")
+
 _KEYS = KeyPair(private="private", public="public")
-_MOST_LOOKS = 25
-_MOST_WAITS = 60
+_MAX_RECONCILES = 25
+_MAX_WAITS = 60
+# The operator puts nothing off for longer than this but reading the launcher's log, which it does
+# for as long as the launcher runs.
+_LONGEST_DEFERRAL = 30.0
+
+
+@cache
+def virtual_loop() -> asyncio.AbstractEventLoop:
+    """The loop of all worlds. Between two steps of a world nothing runs on it."""
+    loop = looptime.new_event_loop()
+    atexit.register(loop.close)
+    return loop
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The parts of one operator process that tests use."""
+
+    caches: Caches
+    job_states: JobStates
+    observer: Observer
+    executor: Executor
+    reconciler: Reconciler
+
+
+def start_operator(
+    read: Client,
+    write: Client,
+    events: EventRecorder,
+    settings: Settings,
+    clock: Callable[[], datetime],
+) -> Operator:
+    """An operator that remembers nothing."""
+    caches, job_states = Caches(read, ("",), settings, UNMEASURED), JobStates()
+    metrics = JobMetrics(CollectorRegistry())
+    observer = Observer(caches, job_states, clock)
+    limiter = WriteLimiter(8)
+    executor = Executor(
+        write, caches, settings, job_states, limiter, make_keys=lambda: _KEYS, clock=clock
+    )
+    reconciler = Reconciler(
+        observer,
+        executor,
+        Publisher(write, caches, job_states, events, metrics, clock),
+        LogReader(write, job_states, clock),
+        job_states,
+        settings,
+        ReconcileLimiter(1),
+        metrics,
+        clock,
+    )
+    return Operator(caches, job_states, observer, executor, reconciler)
 
 
 class World:
-    """One job `lab/pi` and what there is of it."""
+    """One job `lab/pi` and what there is of it.
+
+    `rules=False` gives it an API server that stores whatever it is sent, as one does whose
+    CustomResourceDefinition is older than our rules.
+    """
 
     key = Key("lab", "pi")
 
-    def __init__(self, workers: int | None = 2, *, settings: Settings = PLAIN, **job: Any) -> None:
+    def __init__(
+        self,
+        workers: int | None = 2,
+        *,
+        settings: Settings = PLAIN,
+        rules: bool = True,
+        **job: Any,
+    ) -> None:
         self.now = NOW
         self.settings = settings
-        self.cluster = Cluster(lambda: self.now)
-        self.created: list[tuple[Resource, str]] = []  # pods and Jobs, in the order they were made
-        self.events: list[JobEvent] = []
+        self.local = LocalCluster(
+            _kinds(settings, rules=rules), logs=self._log, clock=lambda: self.now
+        )
+        self.cluster = DirectCluster(self.local)
+        self.client = FaultyClient(self.local)
+        self.events = RecordedEvents()
+        self.printed = b""  # by every container
+        self.wait: Any = None  # after how many seconds to reconcile again
+        self.frozen: set[Resource] = set()  # kinds whose watches are silent
+        self._jobs = _Jobs(self)
         self.cluster.create(MPI_JOBS, a_manifest(workers, **job))
         self.restart()
 
-    # --- what the controller does -----------------------------------------------------------
+    # --- what the operator does -------------------------------------------------------------
 
     def restart(self) -> None:
         """The operator dies and comes back, and remembers nothing."""
-        self.memories = JobStates()
-        shelves = caches(self.cluster, self.settings)
-        self.observer = Observer(shelves, self.memories, clock=lambda: self.now)
+        self.frozen.clear()
+        self._caught_up_with = ""
+        self.operator = start_operator(
+            reader(self.local),
+            self.client.as_client,
+            self.events.as_recorder,
+            self.settings,
+            clock=lambda: self.now,
+        )
 
-    def look(self) -> Observed | None:
-        return self.observer.observe(self.key)
-
-    def plan(self) -> Plan:
-        seen = self.look()
-        return make_plan(seen, self.settings, self.now) if seen else Plan()
+    def reconcile(self, key: Key = key) -> tuple[list[str], Any]:
+        """Reconcile once; what was asked of the server, and when to reconcile again."""
+        before = len(self.client.requests)
+        self.wait = self.run(self._reconcile(key))
+        return [str(request) for request in self.client.requests[before:]], self.wait
 
     def settle(self) -> "World":
-        """Look at the job until that changes nothing."""
-        for _ in range(_MOST_LOOKS):
-            before = self._versions()
-            plan = self.step()
-            if self._versions() == before:
-                assert plan.actions == (), f"a settled world has a plan: {plan.actions}"
+        """Reconcile until nothing is asked of the server any more."""
+        for _ in range(_MAX_RECONCILES):
+            asked, _ = self.reconcile()
+            if not asked:
                 return self
-        raise AssertionError(f"the world does not settle, it still wants {self.plan().actions}")
+        raise AssertionError(f"the world does not settle, it still asks for {asked}")
 
     def rest(self) -> "World":
         """Settle, let Kubernetes act and time pass, until that changes nothing either."""
-        for _ in range(_MOST_WAITS):
+        for _ in range(_MAX_WAITS):
             self.settle()
-            before = self._versions()
+            before = self.version
             self.kubernetes_acts()
-            wait = self.plan().requeue_after
-            if self._versions() == before and wait is None:
+            if self.version == before and self._waits_for_nothing():
                 return self
-            self.pass_time((wait or timedelta(0)).total_seconds())
-        raise AssertionError(f"the world does not come to rest, it waits for {wait}")
+            self.pass_time(self.wait or 0)
+        raise AssertionError(f"the world does not come to rest, it waits for {self.wait}s")
 
-    def step(self) -> Plan:
-        """One look: observe, plan, apply, report."""
-        seen = self.look()
-        if seen is None:
-            return Plan()
-        plan = make_plan(seen, self.settings, self.now)
-        for action in plan.actions:
-            self.apply(seen.job, action)
-        seen = self.observer.around(seen.job, seen.validation_errors) if plan.stages else seen
-        status = status_of(seen, plan.problems, self.now)
-        if status != seen.job.status and self.cluster.find(MPI_JOBS, self.key):
-            changed = self.manifest | {"status": types.status_manifest(status)}
-            self.cluster.replace(MPI_JOBS, changed, "status")
-        return plan
+    def start(self) -> "World":
+        """Bring the job to run."""
+        self.settle()
+        self.all_workers_run()
+        self.launcher_runs()
+        return self.settle()
 
-    def apply(self, job: MPIJob, action: Action) -> None:
-        """Do one thing as the cluster would; what does not fit any more is left alone."""
-        with suppress(errors.AlreadyExists, errors.NotFound, errors.Conflict):
-            self._apply(job, action)
-            self.events.extend(action.events if isinstance(action, Create | Patch) else ())
+    def observe(self) -> Observed | None:
+        return self.run(self._observe())
 
-    def _apply(self, job: MPIJob, action: Action) -> None:
-        match action:
-            case Create():
-                self.cluster.create(action.resource, action.manifest)
-                self.created.append((action.resource, action.key.name))
-            case CreateKeys():
-                self.memories.of(job).keys_checked = self.now
-                self.cluster.create(SECRETS, ssh_secret(job, _KEYS))
-            case Patch():
-                patch = action.patch
-                metadata = {**patch.get("metadata", {}), "uid": action.uid}
-                self.cluster.merge(action.resource, action.key, {**patch, "metadata": metadata})
-            case Resume():
-                stored = self.cluster.get(JOBS, action.key)
-                resumed = launcher_job.resumed(stored, action.job, self.settings)
-                self.cluster.replace(JOBS, resumed)
-            case Delete():
-                self.cluster.delete(
-                    action.resource, action.key, uid=action.uid, by_force=action.by_force
-                )
+    def plan(self) -> Plan:
+        seen = self.observe()
+        return make_plan(seen, self.settings, self.now) if seen else Plan()
+
+    def execute(self, job: MPIJob, plan: Plan) -> None:
+        """Do what a plan says, all of it, whatever comes of a part of it."""
+        for stage in plan.stages:
+            self.run(self.operator.executor.execute(job, [stage]))
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        loop = virtual_loop()
+        # In a hook of the client the loop runs already. What hooks do never waits for anything.
+        return result(coroutine) if loop.is_running() else loop.run_until_complete(coroutine)
+
+    async def _observe(self) -> Observed | None:
+        self._catch_up()
+        return self.operator.observer.observe(self.key)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        self._catch_up()
+        return await self.operator.reconciler.reconcile(key)
+
+    def _catch_up(self) -> None:
+        """Let the caches hear of what has happened, but for the frozen ones."""
+        version = self.version
+        if version == self._caught_up_with:
+            return
+        for cached in self.operator.caches:
+            if cached.resource not in self.frozen:
+                catch_up(cached.informers)
+        self._caught_up_with = "" if self.frozen else version
+
+    def _waits_for_nothing(self) -> bool:
+        if self.wait is None:
+            return True
+        return self.plan().requeue_after is None and self.wait > _LONGEST_DEFERRAL
+
+    async def _log(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
+        for line in self.printed.splitlines():
+            yield line
 
     # --- what there is ----------------------------------------------------------------------
+
+    @property
+    def version(self) -> str:
+        """The version of the whole cluster: it grows with each write."""
+        return result(self.local.list(NAMESPACES)).resource_version
 
     @property
     def manifest(self) -> Manifest:
@@ -132,165 +253,230 @@ class World:
 
     @property
     def job(self) -> MPIJob:
-        seen = self.look()
-        assert seen is not None
-        return seen.job
+        return decode_job(self.manifest)
 
     @property
     def conditions(self) -> dict[str, str]:
         """The conditions in short: `Running` → `True MPIJobRunning`."""
-        return {
-            each.type: f"{each.status.value} {each.reason}" for each in self.job.status.conditions
-        }
+        found = self.manifest.get("status", {}).get("conditions", [])
+        return {each["type"]: f"{each['status']} {each['reason']}" for each in found}
 
     @property
     def pods(self) -> dict[str, str]:
         """The worker pods and their phases."""
         found = (pod for pod in self.cluster.all(PODS) if _is_worker(pod))
-        return {pod["metadata"]["name"]: pod.get("status", {}).get("phase", "") for pod in found}
+        return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in found}
 
     @property
     def launcher(self) -> Any:
         return self.cluster.find(JOBS, Key("lab", "pi-launcher"))
 
     @property
+    def launcher_pods(self) -> list[Manifest]:
+        return [pod for pod in self.cluster.all(PODS) if "launcher" in pod["metadata"]["name"]]
+
+    @property
+    def launcher_pod(self) -> Key:
+        """The launcher's pod that is at work."""
+        [pod] = filter(_is_active, self.launcher_pods)
+        return _key(pod)
+
+    @property
     def hosts(self) -> frozenset[int]:
-        seen = self.look()
+        seen = self.observe()
         return seen.listed_hosts if seen else frozenset()
 
     @property
     def config_map(self) -> Manifest:
         return self.cluster.get(CONFIG_MAPS, Key("lab", "pi-config"))
 
-    def snapshot(self) -> Manifest:
-        """All that matters of the world: no uids, versions and times."""
-        return {
-            f"{resource.kind} {key.name}": _timeless(manifest)
-            for (resource, key), manifest in sorted(self.cluster, key=lambda item: str(item[0]))
-        }
+    @property
+    def created(self) -> list[tuple[Resource, str]]:
+        """What the operator has created, in order."""
+        return self.client.created
 
-    def _versions(self) -> list[str]:
-        return [manifest["metadata"]["resourceVersion"] for _, manifest in self.cluster]
+    def objects(self) -> dict[tuple[Resource, Key], Manifest]:
+        """Everything that the operator may write to."""
+        kinds = [MPI_JOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS]
+        if self.settings.gang_scheduler:
+            kinds.append(pod_group.resource(self.settings))
+        return {(kind, _key(each)): each for kind in kinds for each in self.cluster.all(kind)}
+
+    def snapshot(self) -> Manifest:
+        """All that matters of the world: no uids, versions, times and random names."""
+        found: Manifest = {}
+        for (resource, key), manifest in self.objects().items():
+            if resource == PODS and not _is_worker(manifest):
+                del manifest["metadata"]["name"]
+                found.setdefault("launcher pods", []).append(_timeless(manifest))
+            else:
+                found[f"{resource.kind} {key.name}"] = _timeless(manifest)
+        found.get("launcher pods", []).sort(key=str)
+        return found
 
     # --- what happens -----------------------------------------------------------------------
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
+    def freeze(self, resource: Resource) -> None:
+        """The operator hears nothing of a kind any more but the answers to its own writes."""
+        self.observe()
+        self.frozen.add(resource)
+
+    def thaw(self, resource: Resource) -> None:
+        self.frozen.discard(resource)
+
     def worker_runs(self, index: int, *, ready: bool = True) -> None:
         why_not = {} if ready else {"reason": "ContainersNotReady"}
         conditions = [{"type": "Ready", "status": "True" if ready else "False", **why_not}]
-        self._set_pod(index, ("", "Pending", "Running"), "Running", conditions=conditions)
+        self._set_worker(index, "Running", conditions=conditions)
 
     def worker_fails(self, index: int, **status: Any) -> None:
-        self._set_pod(index, ("", "Pending", "Running"), "Failed", **status)
+        self._set_worker(index, "Failed", **status)
 
     def worker_is_evicted(self, index: int) -> None:
         self.worker_fails(index, reason="Evicted", message="The node was low on memory.")
 
     def worker_vanishes(self, index: int) -> None:
         """A pod is gone without a word."""
-        self.cluster.remove(PODS, self._worker(index))
+        self.cluster.remove(PODS, _worker(index))
 
     def worker_is_drained(self, index: int) -> None:
         """Somebody else deletes a pod, with its grace period."""
         with suppress(errors.NotFound):
-            self.cluster.delete(PODS, self._worker(index))
+            self.cluster.delete(PODS, _worker(index))
 
     def all_workers_run(self) -> None:
-        for index in range(self.job.spec.worker_count):
+        for index in range(self._worker_count()):
             self.worker_runs(index)
 
     def launcher_runs(self) -> None:
         """The Job controller makes a pod, and it runs."""
-        launcher = self.launcher
-        if launcher is None or launcher["spec"].get("suspend") or _is_done(launcher):
-            return
-        if not self.launcher_pods:
-            self.cluster.create(PODS, _launcher_pod(launcher))
-        for pod in self.launcher_pods:
-            self._set(PODS, pod, {"phase": "Running"})
-        started = {"active": 1, "startTime": timestamp(self.now)}
-        self._set(JOBS, launcher, launcher.get("status", {}) | started)
+        if self._launcher_is_at_work():
+            self._jobs.act()
+            self._set_launcher_pods("Running")
 
     def launcher_pod_fails(self) -> None:
-        """A try fails, and the Job controller cleans up after it."""
-        launcher = self.launcher
-        if launcher is None or _is_done(launcher) or not self.launcher_pods:
-            return
-        self._end_launcher_pods()
-        known = launcher.get("status", {})
-        self._set(JOBS, launcher, known | {"active": 0, "failed": known.get("failed", 0) + 1})
+        """A try fails, and the Job controller counts it and makes another pod."""
+        if self._launcher_is_at_work():
+            self._set_launcher_pods("Failed")
 
     def launcher_pod_succeeds(self) -> None:
-        """The pod has done its work, and the Job controller has not looked yet."""
-        launcher = self.launcher
-        if launcher is None or _is_done(launcher) or launcher["spec"].get("suspend"):
-            return
-        for pod in self.launcher_pods:
-            self._set(PODS, pod, {"phase": "Succeeded"})
+        """The pod has done its work, and the Job controller has not noticed yet."""
+        if self._launcher_is_at_work():
+            self._set_launcher_pods("Succeeded", noticed=False)
 
     def launcher_completes(self) -> None:
-        self._launcher_ends({"type": "Complete"}, completionTime=timestamp(self.now))
+        """The launcher runs and succeeds, and the Job controller says so."""
+        self.launcher_runs()
+        self.launcher_pod_succeeds()
+        self.kubernetes_acts()
 
-    def launcher_fails(self, reason: str = "BackoffLimitExceeded") -> None:
-        self._launcher_ends({"type": "Failed", "reason": reason, "message": "it was tried enough"})
+    def launcher_fails(self) -> None:
+        """The launcher fails as often as it may."""
+        while self._launcher_is_at_work():
+            self.launcher_runs()
+            self.launcher_pod_fails()
+            self.kubernetes_acts()
 
     def kubernetes_acts(self) -> None:
-        """Nodes confirm that pods have ended, and the Job controller stops what is suspended."""
+        """The Job controller does its work, and nodes confirm that pods have ended."""
+        self._jobs.act()
         for pod in self.cluster.all(PODS):
             if "deletionTimestamp" in pod["metadata"]:
-                self.cluster.remove(PODS, Key("lab", pod["metadata"]["name"]))
-        launcher = self.launcher
-        status = launcher.get("status", {}) if launcher else {}
-        if launcher and launcher["spec"].get("suspend") and status.get("active"):
-            self._end_launcher_pods()
-            self._set(JOBS, launcher, status | {"active": 0})
-        if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in self.launcher_pods):
-            self.launcher_completes()
+                self._end(pod)
+        self._jobs.act()
 
     def scale(self, workers: int) -> None:
         spec = {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}
-        self.cluster.merge(MPI_JOBS, self.key, {"spec": spec})
+        self.cluster.patch(MPI_JOBS, self.key, {"spec": spec})
 
     def suspend(self) -> None:
-        self.cluster.merge(MPI_JOBS, self.key, {"spec": {"runPolicy": {"suspend": True}}})
+        self.cluster.patch(MPI_JOBS, self.key, {"spec": {"runPolicy": {"suspend": True}}})
 
     def resume(self) -> None:
-        self.cluster.merge(MPI_JOBS, self.key, {"spec": {"runPolicy": {"suspend": False}}})
+        self.cluster.patch(MPI_JOBS, self.key, {"spec": {"runPolicy": {"suspend": False}}})
 
-    def _worker(self, index: int) -> Key:
-        return Key("lab", f"pi-worker-{index}")
+    def _worker_count(self) -> int:
+        seen = self.observe()
+        return seen.job.spec.worker_count if seen else 0
 
-    def _set_pod(self, index: int, before: tuple[str, ...], phase: str, **status: Any) -> None:
-        pod = self.cluster.find(PODS, self._worker(index))
-        if pod is None or pod.get("status", {}).get("phase", "") not in before:
-            return
-        self.cluster.merge(PODS, self._worker(index), {"spec": {"nodeName": "node-1"}})
-        self._set(PODS, pod, {"phase": phase, **status})
+    def _set_worker(self, index: int, phase: str, **status: Any) -> None:
+        pod = self.cluster.find(PODS, _worker(index))
+        if pod is not None and pod["status"]["phase"] in ("Pending", "Running"):
+            self._set_phase(pod, phase, **status)
 
-    def _set(self, resource: Resource, known: Manifest, status: Manifest) -> None:
-        key = Key("lab", known["metadata"]["name"])
-        if self.cluster.get(resource, key).get("status") != status:
-            self.cluster.replace(
-                resource, self.cluster.get(resource, key) | {"status": status}, "status"
-            )
+    def _set_launcher_pods(self, phase: str, *, noticed: bool = True) -> None:
+        for pod in filter(_is_active, self.launcher_pods):
+            self._set_phase(pod, phase)
+        if noticed:
+            self._jobs.act()
 
-    @property
-    def launcher_pods(self) -> list[Manifest]:
-        return [pod for pod in self.cluster.all(PODS) if "launcher" in pod["metadata"]["name"]]
+    def _set_phase(self, pod: Manifest, phase: str, **status: Any) -> None:
+        """What the node says of a pod, and before that the scheduler."""
+        key = _key(pod)
+        self.cluster.patch(PODS, key, {"spec": {"nodeName": "node-1"}})
+        self.cluster.set_status(PODS, key, {"phase": phase, **status})
 
-    def _end_launcher_pods(self) -> None:
-        for pod in self.launcher_pods:
-            self.cluster.remove(PODS, Key("lab", pod["metadata"]["name"]))
+    def _end(self, pod: Manifest) -> None:
+        """The node confirms that a deleted pod has ended."""
+        key = _key(pod)
+        if _is_running(pod):
+            self.cluster.patch_status(PODS, key, {"phase": "Failed"})
+        with suppress(errors.NotFound):
+            self.cluster.delete_at_once(PODS, key)
 
-    def _launcher_ends(self, condition: Manifest, **status: Any) -> None:
+    def _launcher_is_at_work(self) -> bool:
         launcher = self.launcher
-        if launcher is None or _is_done(launcher) or launcher["spec"].get("suspend"):
-            return
-        ended = {**condition, "status": "True", "lastTransitionTime": timestamp(self.now)}
-        known = launcher.get("status", {}) | {"active": 0}
-        self._set(JOBS, launcher, known | status | {"conditions": [ended]})
+        if launcher is None or launcher["spec"]["suspend"]:
+            return False
+        conditions = launcher.get("status", {}).get("conditions", ())
+        return not any(each["type"] in ("Complete", "Failed") for each in conditions)
+
+
+def running_world(workers: int | None = 2, **job: Any) -> World:
+    return World(workers, **job).start()
+
+
+class _Jobs:
+    """The Job controller of a world. It acts when it is told to, and retries at once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._done: object = None  # the moment for which there is nothing left to do
+        no_backoff = PodFailureBackoff(initial=timedelta(0), maximum=timedelta(0))
+        self._controller = JobController(
+            reader(world.local), backoff=no_backoff, clock=lambda: world.now
+        )
+
+    def act(self) -> None:
+        """Do all that there is to do now."""
+        if self._done != (self._world.version, self._world.now):
+            self._world.run(self._act())
+
+    async def _act(self) -> None:
+        controller, before = self._controller, ""
+        while before != self._world.version:
+            before = self._world.version
+            catch_up([controller._jobs, controller._pods])
+            await controller._reconcile(Key("lab", "pi-launcher"))
+        self._done = (before, self._world.now)
+
+
+def _kinds(settings: Settings, *, rules: bool) -> list[Kind]:
+    kinds = [MPI_JOB_KIND if rules else replace(MPI_JOB_KIND, admit=lambda manifest: manifest)]
+    if settings.gang_scheduler:
+        kinds += [Kind(pod_group.resource(settings)), Kind(PRIORITY_CLASSES)]
+    return kinds
+
+
+def _key(manifest: Manifest) -> Key:
+    return Key(manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+
+
+def _worker(index: int) -> Key:
+    return Key("lab", f"pi-worker-{index}")
 
 
 def _is_worker(pod: Manifest) -> bool:
@@ -298,32 +484,18 @@ def _is_worker(pod: Manifest) -> bool:
     return bool(given.get(labels.JOB_ROLE) == labels.Role.WORKER)
 
 
-def _is_done(launcher: Manifest) -> bool:
-    return bool(launcher.get("status", {}).get("conditions"))
+def _is_active(pod: Manifest) -> bool:
+    return _is_running(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
-def _launcher_pod(launcher: Manifest) -> Manifest:
-    template = launcher["spec"]["template"]
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": launcher["metadata"]["name"],
-        "uid": launcher["metadata"]["uid"],
-        "controller": True,
-    }
-    return {
-        "metadata": {
-            "name": f"{launcher['metadata']['name']}-0",
-            "namespace": "lab",
-            "labels": template["metadata"]["labels"],
-            "ownerReferences": [owner],
-        },
-        "spec": template["spec"],
-    }
+def _is_running(pod: Manifest) -> bool:
+    return pod["status"]["phase"] in ("Pending", "Running")
 
 
-_TIMES = (
+_UNREPEATABLE = (
     "uid",
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -331,6 +503,7 @@ _TIMES = (
     "deletionTimestamp",
     "startTime",
     "completionTime",
+    "lastProbeTime",
     "lastTransitionTime",
     "lastUpdateTime",
     "mpi-operator.kubeflow.org/worker-replacements",
@@ -340,47 +513,14 @@ _TIMES = (
 def _timeless(value: Any) -> Any:
     match value:
         case dict():
-            return {k: _timeless(v) for k, v in sorted(value.items()) if k not in _TIMES}
+            return {k: _timeless(v) for k, v in sorted(value.items()) if k not in _UNREPEATABLE}
         case list():
             return [_timeless(each) for each in value]
         case _:
             return value
 
 
-def names_created(plan: Plan) -> list[str]:
-    """What a plan creates, in order."""
-    found = []
-    for action in plan.actions:
-        match action:
-            case Create():
-                found.append(f"{action.resource.kind} {action.key.name}")
-            case CreateKeys():
-                found.append(f"Secret {names.ssh_secret(action.job)}")
-    return found
-
-
-def names_deleted(plan: Plan) -> list[str]:
-    """What a plan deletes."""
-    return [
-        f"{action.resource.kind} {action.key.name}"
-        for action in plan.actions
-        if isinstance(action, Delete)
-    ]
-
-
-def changes(plan: Plan, resource: Resource) -> list[Manifest]:
-    """What a plan changes of a kind."""
-    return [
-        action.patch
-        for action in plan.actions
-        if isinstance(action, Patch) and action.resource == resource
-    ]
-
-
-def resumes(plan: Plan) -> bool:
-    return any(isinstance(action, Resume) for action in plan.actions)
-
-
 def message_of(world: World, kind: str) -> str:
-    """The sentence of a condition."""
-    return next(each.message for each in world.job.status.conditions if each.type == kind)
+    """The message of a condition."""
+    conditions = world.manifest["status"]["conditions"]
+    return next(str(each["message"]) for each in conditions if each["type"] == kind)

@@ -20,7 +20,7 @@ from tests.support.observations import (
     observed,
     workers,
 )
-from tests.support.worlds import changes, names_created, names_deleted
+from tests.support.plans import changes, names_created, names_deleted
 
 DELETES_ITSELF = {"mpi-operator.kubeflow.org/ttl-deletes-job": "true"}
 PHASES = ("Running", "Pending", "Failed", "Succeeded", "Unknown")

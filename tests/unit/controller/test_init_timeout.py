@@ -7,7 +7,7 @@ import pytest
 from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
 from mpi_operator.controller.launcher_log import given_up
 from mpi_operator.kube.resources import JOBS, PODS, Key
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
 from tests.support.observations import (
     NOW,
     a_job,
@@ -174,7 +174,7 @@ def test_how_long_a_start_may_still_take(job, left):
 def unschedulable_worker(world):
     key = Key("lab", "pi-worker-1")
     status = {"phase": "Pending", "conditions": unschedulable("0/2 nodes are available")}
-    world.cluster.merge(PODS, key, {"status": status})
+    world.cluster.patch_status(PODS, key, status)
 
 
 def failed(world):

@@ -10,7 +10,7 @@ from mpi_operator.controller.launcher_status import has_ended, has_succeeded, su
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.resources import JOBS
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
 from tests.support.observations import (
     NOW,
     PLAIN,

@@ -12,7 +12,7 @@ from mpi_operator.controller.launcher_log import lost_contacts
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.replacement import Count
 from mpi_operator.controller.status import status_of
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
 from tests.support.observations import (
     NOW,
     PLAIN,

@@ -6,7 +6,7 @@ from mpi_operator.controller.cached_types import MPI_JOBS, PRIORITY_CLASSES
 from mpi_operator.controller.observed import Observed, Taken
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
-from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Key
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
 from tests.support.observations import (
     NOW,
     PLAIN,
@@ -28,13 +28,15 @@ WORKER = OURS | {"training.kubeflow.org/job-role": "worker"}
 
 
 def a_stranger(name, labels=OURS, owner="uid-of-another-pi"):
-    owners = [{"kind": "MPIJob", "name": "pi", "uid": owner, "controller": True}]
+    # Of a kind that the cluster does not know, so its garbage collector leaves it alone.
+    kind = {"apiVersion": "example.com/v1", "kind": "Stranger"}
+    owners = [{**kind, "name": "pi", "uid": owner, "controller": True}]
     metadata = {"name": name, "namespace": "lab", "labels": labels, "ownerReferences": owners}
     return {"metadata": metadata, "spec": {}}
 
 
 def seen_in(world):
-    seen: Observed | None = world.look()
+    seen: Observed | None = world.observe()
     assert seen is not None
     return seen
 
@@ -42,14 +44,14 @@ def seen_in(world):
 def test_there_is_no_such_job():
     world = World()
     world.cluster.remove(MPI_JOBS, world.key)
-    assert world.look() is None
+    assert world.observe() is None
 
 
 def test_a_job_that_is_being_deleted_is_left_to_kubernetes():
     world = World()
-    gone = {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}}
-    world.cluster.merge(MPI_JOBS, world.key, gone)
-    assert world.look() is None
+    world.cluster.patch(MPI_JOBS, world.key, {"metadata": {"finalizers": ["example.com/hold"]}})
+    world.cluster.delete(MPI_JOBS, world.key)
+    assert world.observe() is None
 
 
 @pytest.mark.parametrize(
@@ -63,13 +65,13 @@ def test_a_job_that_is_being_deleted_is_left_to_kubernetes():
     ],
 )
 def test_who_manages_a_job(manager, is_ours):
-    world = World(policy={"managedBy": manager})
-    assert (world.look() is not None) == is_ours
+    world = World(rules=False, policy={"managedBy": manager})
+    assert (world.observe() is not None) == is_ours
 
 
 @pytest.mark.parametrize("spec", [None, [], "spec", {"runPolicy": []}, {"runPolicy": None}, {}])
 def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
-    world = World()
+    world = World(rules=False)
     world.cluster.replace(MPI_JOBS, world.manifest | {"spec": spec})
     seen = seen_in(world)
     assert seen.validation_errors
@@ -80,8 +82,8 @@ def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
 @pytest.mark.parametrize("status", [None, [], {"conditions": "none"}, {"startTime": "soon"}])
 def test_a_status_that_makes_no_sense_does_not_stop_anybody(status):
     world = World()
-    world.cluster.replace(MPI_JOBS, world.manifest | {"status": status}, "status")
-    seen_in(world)
+    world.cluster.set_status(MPI_JOBS, world.key, status)
+    assert seen_in(world).validation_errors == ""
 
 
 def test_what_belongs_to_the_job_is_seen():
@@ -93,7 +95,7 @@ def test_what_belongs_to_the_job_is_seen():
     assert seen.config_map
     assert seen.pod_group
     assert seen.launcher
-    assert [pod.metadata.name for pod in seen.launcher_pods] == ["pi-launcher-0"]
+    assert [pod.metadata.key for pod in seen.launcher_pods] == [world.launcher_pod]
     assert sorted(seen.workers) == [0, 1]
     assert seen.taken == ()
 
@@ -137,9 +139,9 @@ def test_priorities_are_known_where_gangs_are():
 def test_what_a_launcher_said_last_is_remembered_when_its_pod_is_gone():
     world = World().settle()
     world.launcher_runs()
-    key = Key("lab", "pi-launcher-0")
-    said = {"status": {"containerStatuses": terminated(1, "segmentation fault")}}
-    world.cluster.merge(PODS, key, said)
+    key = world.launcher_pod
+    said = {"containerStatuses": terminated(1, "segmentation fault")}
+    world.cluster.patch_status(PODS, key, said)
     seen_in(world)
     world.cluster.remove(PODS, key)
     seen = seen_in(world)
@@ -149,12 +151,10 @@ def test_what_a_launcher_said_last_is_remembered_when_its_pod_is_gone():
 def test_another_job_of_the_same_name_is_not_confused_with_it():
     world = World().settle()
     world.launcher_runs()
-    memory = world.memories.of(world.job)
+    memory = world.operator.job_states.of(world.job)
     memory.last_words = "of another time"
     world.cluster.remove(MPI_JOBS, world.key)
-    another = a_manifest()
-    another["metadata"]["uid"] = "uid-of-the-next"
-    world.cluster.create(MPI_JOBS, another)
+    world.cluster.create(MPI_JOBS, a_manifest())
     assert seen_in(world).last_words == ""
 
 
@@ -174,7 +174,7 @@ def test_since_when_a_launcher_has_done_its_work():
     world = World().settle()
     world.launcher_runs()
     assert seen_in(world).launcher_done_since is None
-    world.cluster.merge(PODS, Key("lab", "pi-launcher-0"), {"status": {"phase": "Succeeded"}})
+    world.launcher_pod_succeeds()
     first = seen_in(world).launcher_done_since
     world.pass_time(0.3)
     assert (first, seen_in(world).launcher_done_since) == (NOW, NOW)

@@ -25,7 +25,7 @@ from tests.support.observations import (
     observed,
     workers,
 )
-from tests.support.worlds import changes, names_created, names_deleted, resumes
+from tests.support.plans import changes, names_created, names_deleted, resumes
 
 WAITS = {"launcherCreationPolicy": "WaitForWorkersReady"}
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mpi_operator.controller import pod_state
 from mpi_operator.controller.pod_diagnostics import pod_problems, time_to_tell
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
 from tests.support.mpijobs import template
 from tests.support.observations import (
     NOW,

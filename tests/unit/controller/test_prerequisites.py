@@ -26,7 +26,7 @@ from tests.support.observations import (
     waiting,
     workers,
 )
-from tests.support.worlds import changes, names_created, names_deleted
+from tests.support.plans import changes, names_created, names_deleted
 
 SCHEDULERS = pytest.mark.parametrize(
     "settings", [VOLCANO, PLUGINS], ids=["volcano", "scheduler-plugins"]

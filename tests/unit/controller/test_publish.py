@@ -20,9 +20,7 @@ from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.controller.problems import Problem
 from mpi_operator.controller.publish import Publisher
 from mpi_operator.kube import errors
-from tests.support.cluster import caches
-from tests.support.observations import PLAIN
-from tests.support.scripted import Diary, ScriptedClient, refused
+from tests.support.faulty_client import refused
 from tests.support.worlds import World
 
 pytestmark = pytest.mark.looptime
@@ -45,15 +43,14 @@ class Desk:
 
     def __init__(self):
         self.world = World()
-        self.client = ScriptedClient(self.world.cluster)
-        self.diary = Diary()
+        self.client, self.events = self.world.client, self.world.events
         self.registry = CollectorRegistry()
         self.memories = JobStates()
         self.publisher = Publisher(
             self.client.as_client,
-            caches(self.world.cluster, PLAIN),
+            self.world.operator.caches,
             self.memories,
-            self.diary.as_recorder,
+            self.events.as_recorder,
             JobMetrics(self.registry),
             clock=lambda: self.world.now,
         )
@@ -73,7 +70,7 @@ async def test_a_status_is_stored_and_then_told():
     desk = Desk()
     await desk.publish(CREATED)
     assert desk.job.status == CREATED
-    assert desk.diary.events == ["MPIJobCreated"]
+    assert desk.events.reasons == ["MPIJobCreated"]
     assert desk.counted("created") == 1
 
 
@@ -82,7 +79,7 @@ async def test_a_status_that_is_stored_is_not_written_again():
     await desk.publish(CREATED)
     await desk.publish(CREATED)
     assert desk.client.asked == ["replace status of MPIJob pi"]
-    assert desk.diary.events == ["MPIJobCreated"]
+    assert desk.events.reasons == ["MPIJobCreated"]
 
 
 @pytest.mark.parametrize(
@@ -95,17 +92,17 @@ async def test_what_is_not_on_record_is_not_told(error):
     desk.client.refuse("replace", error)
     with pytest.raises(type(error)):
         await desk.publish(CREATED)
-    assert desk.diary.events == []
+    assert desk.events.reasons == []
     assert desk.counted("created") == 0
 
 
 async def test_a_status_that_somebody_else_wrote_meanwhile_is_not_overwritten():
     desk = Desk()
     known = desk.job
-    desk.world.cluster.merge(MPI_JOBS, desk.world.key, {"metadata": {"labels": {"a": "b"}}})
+    desk.world.cluster.patch(MPI_JOBS, desk.world.key, {"metadata": {"labels": {"a": "b"}}})
     with pytest.raises(errors.Conflict):
         await desk.publisher.publish(known, CREATED, ())
-    assert desk.diary.events == []
+    assert desk.events.reasons == []
 
 
 async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever():
@@ -113,7 +110,7 @@ async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever()
     desk.client.refuse("replace", refused(422, "spec.slotsPerWorker: Invalid value"))
     wait = await desk.publish(CREATED)
     assert wait is None or wait >= timedelta(minutes=1)
-    assert desk.diary.events == ["StatusRefused"]
+    assert desk.events.reasons == ["StatusRefused"]
     assert desk.counted("created") == 0
 
 
@@ -125,7 +122,7 @@ async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
     desk.world.pass_time(4.5)
     assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.5)
     assert desk.job.status == CREATED
-    assert desk.diary.events == ["MPIJobCreated"]
+    assert desk.events.reasons == ["MPIJobCreated"]
     desk.world.pass_time(0.5)
     assert await desk.publish(counting(CREATED, 1)) is None
     assert desk.job.status == counting(CREATED, 1)
@@ -180,7 +177,7 @@ async def test_the_end_is_counted_once():
     await desk.publish(ended)
     await desk.publish(counting(ended, 1))
     assert (desk.counted("successful"), desk.counted("failed")) == (1, 0)
-    assert desk.diary.events == ["MPIJobCreated", "MPIJobSucceeded"]
+    assert desk.events.reasons == ["MPIJobCreated", "MPIJobSucceeded"]
 
 
 async def test_trouble_is_told_as_a_warning():
@@ -188,10 +185,10 @@ async def test_trouble_is_told_as_a_warning():
     quota = Problem("QuotaExceeded", "exceeded quota")
     waits = replace(condition("Running", "False"), reason=quota.reason)
     await desk.publish(MPIJobStatus(conditions=(*CREATED.conditions, waits)), [quota])
-    assert desk.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+    assert desk.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
 async def test_news_are_told():
     desk = Desk()
     desk.publisher.tell(desk.job, [normal("SomethingHappened", "really")])
-    assert desk.diary.events == ["SomethingHappened"]
+    assert desk.events.reasons == ["SomethingHappened"]

@@ -1,7 +1,5 @@
 """One look at a job, with everything that decides and writes, on a cluster in memory."""
 
-import asyncio
-
 import pytest
 
 from mpi_operator.api.annotations import LOST_WORKERS
@@ -9,492 +7,488 @@ from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
-from tests.support.cluster import timestamp
+from mpi_operator.local.times import timestamp
+from tests.support.faulty_client import refused
 from tests.support.observations import unschedulable
-from tests.support.operators import Operator
-from tests.support.scripted import refused
-from tests.support.worlds import message_of
-
-pytestmark = pytest.mark.looptime
+from tests.support.worlds import World, message_of, running_world, virtual_loop
 
 CAUSE = "Could not resolve hostname pi-worker-1.pi.lab.svc: Name or service not known"
 WAITS = f"mpi-operator: waiting for pi-worker-1, 35 s so far: {CAUSE}"
 QUOTA = refused(403, "exceeded quota: pods")
 
 
-async def test_a_whole_life():
-    operator = await Operator(policy={"cleanPodPolicy": "All"}).run()
-    operator.world.launcher_completes()
-    await operator.settle()
-    operator.world.kubernetes_acts()
-    await operator.settle()
-    assert operator.world.pods == {}
-    assert operator.diary.events == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+def test_a_whole_life():
+    world = running_world(policy={"cleanPodPolicy": "All"})
+    world.launcher_completes()
+    world.settle()
+    world.kubernetes_acts()
+    world.settle()
+    assert world.pods == {}
+    assert world.events.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
 
 
-async def test_a_life_takes_no_more_writes_than_objects_and_a_handful():
-    operator = await Operator(200).run()
-    assert len(operator.client.asked) <= 4 + 200 + 5
+def test_a_life_takes_no_more_writes_than_objects_and_a_handful():
+    world = running_world(200)
+    assert len(world.client.asked) <= 4 + 200 + 5
 
 
-async def test_nothing_is_written_about_a_job_that_is_as_it_should_be():
-    operator = await Operator().run()
-    operator.restart()
-    asked, _ = await operator.look()
+def test_nothing_is_written_about_a_job_that_is_as_it_should_be():
+    world = running_world()
+    world.restart()
+    asked, _ = world.reconcile()
     assert asked == []
 
 
 @pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue"])
-async def test_a_job_that_others_manage_is_left_alone(manager):
-    operator = Operator(policy={"managedBy": manager})
-    assert await operator.look() == ([], None)
-    assert operator.diary.events == []
+def test_a_job_that_others_manage_is_left_alone(manager):
+    world = World(policy={"managedBy": manager})
+    assert world.reconcile() == ([], None)
+    assert world.events.reasons == []
 
 
 @pytest.mark.parametrize("key", [Key("lab", "nobody"), Key("", "a/b")])
-async def test_a_job_that_is_not_there(key):
-    assert await Operator().reconciler.reconcile(key) is None
+def test_a_job_that_is_not_there(key):
+    assert World().reconcile(key) == ([], None)
 
 
-async def test_an_invalid_job_has_a_status_and_nothing_else():
-    operator = Operator(slotsPerWorker=-1)
-    asked, wait = await operator.look()
+def test_an_invalid_job_has_a_status_and_nothing_else():
+    world = World(rules=False, slotsPerWorker=-1)
+    asked, wait = world.reconcile()
     assert asked == ["replace status of MPIJob pi"]
-    assert operator.world.conditions["Running"] == "False ValidationError"
-    assert operator.diary.events == ["MPIJobCreated", "ValidationError"]
+    assert world.conditions["Running"] == "False ValidationError"
+    assert world.events.reasons == ["MPIJobCreated", "ValidationError"]
     assert wait is None
 
 
-async def test_a_job_that_becomes_valid_goes_on():
-    operator = Operator(slotsPerWorker=-1)
-    await operator.settle()
-    operator.world.cluster.merge(MPI_JOBS, operator.world.key, {"spec": {"slotsPerWorker": 1}})
-    await operator.run()
-    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+def test_a_job_that_becomes_valid_goes_on():
+    world = World(rules=False, slotsPerWorker=-1)
+    world.settle()
+    world.cluster.patch(MPI_JOBS, world.key, {"spec": {"slotsPerWorker": 1}})
+    world.start()
+    assert world.conditions["Running"] == "True MPIJobRunning"
 
 
 # --- conflicts --------------------------------------------------------------------------------
 
 
-async def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
-    operator = Operator()
-    operator.client.refuse("replace status of MPIJob", refused(409))
-    _, wait = await operator.look()
-    assert operator.diary.events == []
+def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
+    world = World()
+    world.client.refuse("replace status of MPIJob", refused(409))
+    _, wait = world.reconcile()
+    assert world.events.reasons == []
     assert wait == pytest.approx(0.1)
-    operator.client.relent()
-    await operator.settle()
-    assert operator.diary.events == ["MPIJobCreated"]
+    world.client.relent()
+    world.settle()
+    assert world.events.reasons == ["MPIJobCreated"]
 
 
 @pytest.mark.parametrize("what", ["replace status of MPIJob", "create Service"])
-async def test_caches_that_stay_behind_are_waited_for_longer_and_longer(what):
-    operator = Operator()
-    operator.client.refuse(what, refused(409))
-    waits = [(await operator.look())[1] for _ in range(12)]
+def test_caches_that_stay_behind_are_waited_for_longer_and_longer(what):
+    world = World()
+    world.client.refuse(what, refused(409))
+    waits = [(world.reconcile())[1] for _ in range(12)]
     assert waits[:3] == pytest.approx([0.1, 0.2, 0.4])
     assert waits[-1] == pytest.approx(30)
-    operator.client.relent()
-    await operator.settle()
-    operator.client.refuse("replace status of MPIJob", refused(409))
-    operator.world.scale(3)
-    assert (await operator.look())[1] == pytest.approx(0.1)
+    world.client.relent()
+    world.settle()
+    world.client.refuse("replace status of MPIJob", refused(409))
+    world.scale(3)
+    assert (world.reconcile())[1] == pytest.approx(0.1)
 
 
-async def test_a_lost_connection_is_told_to_the_queue_after_the_status_is_stored():
-    operator = Operator()
-    operator.client.refuse("create Pod", errors.ConnectionLost("no answer"))
+def test_a_lost_connection_is_told_to_the_queue_after_the_status_is_stored():
+    world = World()
+    world.client.refuse("create Pod", errors.ConnectionLost("no answer"))
     with pytest.raises(errors.ConnectionLost):
-        await operator.look()
-    assert operator.world.conditions == {"Created": "True MPIJobCreated"}
+        world.reconcile()
+    assert world.conditions == {"Created": "True MPIJobCreated"}
 
 
-async def test_a_status_that_is_refused_is_not_written_in_a_loop():
-    operator = await Operator().run()
-    operator.world.launcher_completes()
-    operator.client.refuse("replace status of MPIJob", refused(422, "Invalid"))
-    _, wait = await operator.look()
+def test_a_status_that_is_refused_is_not_written_in_a_loop():
+    world = running_world()
+    world.launcher_completes()
+    world.client.refuse("replace status of MPIJob", refused(422, "Invalid"))
+    _, wait = world.reconcile()
     assert wait is None or wait >= 1
 
 
 # --- refusals ---------------------------------------------------------------------------------
 
 
-async def test_a_refusal_is_told_in_the_status():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    await operator.look()
-    assert operator.world.conditions["Running"] == "False QuotaExceeded"
-    assert operator.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+def test_a_refusal_is_told_in_the_status():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    world.reconcile()
+    assert world.conditions["Running"] == "False QuotaExceeded"
+    assert world.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
-async def test_what_was_refused_is_not_asked_for_again_at_once():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    _, wait = await operator.look()
-    asked, again = await operator.look()
+def test_what_was_refused_is_not_asked_for_again_at_once():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    _, wait = world.reconcile()
+    asked, again = world.reconcile()
     assert asked == []
     assert 1 <= wait <= 2
     assert again == pytest.approx(wait)
 
 
-async def test_what_was_refused_is_asked_for_again_when_it_is_time():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    _, wait = await operator.look()
-    operator.world.pass_time(wait)
-    asked, longer = await operator.look()
+def test_what_was_refused_is_asked_for_again_when_it_is_time():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    _, wait = world.reconcile()
+    world.pass_time(wait)
+    asked, longer = world.reconcile()
     assert "create Pod pi-worker-0" in asked
     assert longer >= wait
 
 
-async def test_back_off_ends_somewhere():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
+def test_back_off_ends_somewhere():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
     waits = []
     for _ in range(20):
-        _, wait = await operator.look()
-        operator.world.pass_time(wait)
+        _, wait = world.reconcile()
+        world.pass_time(wait)
         waits.append(wait)
     assert 150 <= waits[-1] <= 300
-    assert operator.diary.events == ["MPIJobCreated", "QuotaExceeded"]
+    assert world.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
-async def test_another_spec_is_asked_for_at_once():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    await operator.look()
-    operator.world.scale(1)
-    asked, _ = await operator.look()
+def test_another_spec_is_asked_for_at_once():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    world.reconcile()
+    world.scale(1)
+    asked, _ = world.reconcile()
     assert "create Pod pi-worker-0" in asked
 
 
-async def test_a_job_goes_on_when_the_cause_is_gone():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    _, wait = await operator.look()
-    operator.client.relent()
-    operator.world.pass_time(wait)
-    await operator.run()
-    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+def test_a_job_goes_on_when_the_cause_is_gone():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    _, wait = world.reconcile()
+    world.client.relent()
+    world.pass_time(wait)
+    world.start()
+    assert world.conditions["Running"] == "True MPIJobRunning"
 
 
-async def test_an_invalid_template_fails_the_job():
-    operator = Operator()
-    operator.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
-    await operator.look()
-    assert operator.world.conditions["Failed"] == "True InvalidPodTemplate"
-    assert operator.world.launcher is None
-    assert operator.diary.events == ["MPIJobCreated", "InvalidPodTemplate"]
+def test_an_invalid_template_fails_the_job():
+    world = World()
+    world.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
+    world.reconcile()
+    assert world.conditions["Failed"] == "True InvalidPodTemplate"
+    assert world.launcher is None
+    assert world.events.reasons == ["MPIJobCreated", "InvalidPodTemplate"]
 
 
-async def test_an_invalid_template_does_not_fail_a_job_that_runs():
-    operator = await Operator().run()
-    operator.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
-    operator.world.scale(3)
-    await operator.look()
-    assert operator.world.conditions["Running"] == "True MPIJobRunning"
-    assert "Failed" not in operator.world.conditions
+def test_an_invalid_template_does_not_fail_a_job_that_runs():
+    world = running_world()
+    world.client.refuse("create Pod", refused(422, "spec.containers[0].image: Required"))
+    world.scale(3)
+    world.reconcile()
+    assert world.conditions["Running"] == "True MPIJobRunning"
+    assert "Failed" not in world.conditions
 
 
-async def test_a_failed_worker_is_not_deleted_before_it_is_counted():
-    operator = await Operator().run()
-    operator.world.worker_fails(1)
-    operator.client.refuse("patch ConfigMap", refused(403, "may not"))
-    await operator.look()
-    await operator.look()
-    assert operator.world.pods["pi-worker-1"] == "Failed"
-    assert not any(each.startswith("delete") for each in operator.client.asked)
+def test_a_failed_worker_is_not_deleted_before_it_is_counted():
+    world = running_world()
+    world.worker_fails(1)
+    world.client.refuse("patch ConfigMap", refused(403, "may not"))
+    world.reconcile()
+    world.reconcile()
+    assert world.pods["pi-worker-1"] == "Failed"
+    assert not any(each.startswith("delete") for each in world.client.asked)
 
 
-async def test_replacements_are_told_when_they_are_counted():
-    operator = await Operator().run()
-    operator.diary.events.clear()
-    operator.world.worker_fails(1)
-    await operator.settle()
-    assert operator.diary.events == ["WorkerReplaced"]
-    assert operator.world.pods == {"pi-worker-0": "Running", "pi-worker-1": ""}
+def test_replacements_are_told_when_they_are_counted():
+    world = running_world()
+    world.events.reasons.clear()
+    world.worker_fails(1)
+    world.settle()
+    assert world.events.reasons == ["WorkerReplaced"]
+    assert world.pods == {"pi-worker-0": "Running", "pi-worker-1": "Pending"}
 
 
-async def test_a_refusal_that_follows_another_one_waits_too():
-    operator = Operator()
-    operator.client.refuse("create Pod", QUOTA)
-    await operator.look()
-    operator.client.refuse("create Service", refused(403, "services are forbidden"))
-    service = operator.world.cluster.all(SERVICES)[0]
-    operator.world.cluster.remove(SERVICES, Key("lab", service["metadata"]["name"]))
-    first, _ = await operator.look()
-    second, _ = await operator.look()
+def test_a_refusal_that_follows_another_one_waits_too():
+    world = World()
+    world.client.refuse("create Pod", QUOTA)
+    world.reconcile()
+    world.client.refuse("create Service", refused(403, "services are forbidden"))
+    world.cluster.remove(SERVICES, Key("lab", "pi"))
+    first, _ = world.reconcile()
+    second, _ = world.reconcile()
     assert "create Service pi" in first
     assert second == []
 
 
-async def test_trouble_that_changes_its_words_is_told_without_anything_else_happening():
-    operator = Operator()
-    await operator.settle()
-    unschedule(operator.world, "0/3 nodes are available")
-    operator.world.pass_time(10)
-    await operator.settle()
-    unschedule(operator.world, "0/4 nodes are available")
-    wait = await operator.settle()
-    assert "0/3 nodes" in message_of(operator.world, "Running")
-    operator.world.pass_time(wait)
-    assert await operator.settle() is None
-    assert "0/4 nodes" in message_of(operator.world, "Running")
+def test_trouble_that_changes_its_words_is_told_without_anything_else_happening():
+    world = World()
+    world.settle()
+    unschedule(world, "0/3 nodes are available")
+    world.pass_time(10)
+    world.settle()
+    unschedule(world, "0/4 nodes are available")
+    wait = world.settle().wait
+    assert "0/3 nodes" in message_of(world, "Running")
+    world.pass_time(wait)
+    assert world.settle().wait is None
+    assert "0/4 nodes" in message_of(world, "Running")
 
 
 def unschedule(world, message):
     status = {"phase": "Pending", "conditions": unschedulable(message)}
-    world.cluster.merge(PODS, Key("lab", "pi-worker-0"), {"status": status})
+    world.cluster.patch_status(PODS, Key("lab", "pi-worker-0"), status)
 
 
-async def test_a_refused_clean_up_is_told_once_and_tried_again():
-    operator = await Operator(policy={"cleanPodPolicy": "All"}).run()
-    operator.client.refuse("delete Pod", refused(403, "pods is forbidden"))
-    operator.world.launcher_completes()
-    await operator.look()
+def test_a_refused_clean_up_is_told_once_and_tried_again():
+    world = running_world(policy={"cleanPodPolicy": "All"})
+    world.client.refuse("delete Pod", refused(403, "pods is forbidden"))
+    world.launcher_completes()
+    world.reconcile()
     for _ in range(3):
-        _, wait = await operator.look()
-        operator.world.pass_time(wait)
-    assert operator.diary.events[-2:] == ["MPIJobSucceeded", "Forbidden"]
-    assert operator.diary.messages[-1].endswith("was not deleted: pods is forbidden")
-    operator.client.relent()
-    await operator.settle()
-    operator.world.kubernetes_acts()
-    assert operator.world.pods == {}
+        _, wait = world.reconcile()
+        world.pass_time(wait)
+    assert world.events.reasons[-2:] == ["MPIJobSucceeded", "Forbidden"]
+    assert world.events.messages[-1].endswith("was not deleted: pods is forbidden")
+    world.client.relent()
+    world.settle()
+    world.kubernetes_acts()
+    assert world.pods == {}
 
 
-async def test_a_launcher_whose_pod_was_lost_has_time_to_get_another():
-    operator = await Operator().run()
-    [pod] = operator.world.launcher_pods
-    operator.world.cluster.remove(PODS, Key("lab", pod["metadata"]["name"]))
-    operator.world.pass_time(3600)
-    _, wait = await operator.look()
-    assert operator.world.conditions["Running"] == "True MPIJobRunning"
+def test_a_launcher_whose_pod_was_lost_has_time_to_get_another():
+    world = running_world()
+    world.cluster.remove(PODS, world.launcher_pod)
+    world.pass_time(3600)
+    _, wait = world.reconcile()
+    assert world.conditions["Running"] == "True MPIJobRunning"
     for _ in range(2):  # first the counts are written
-        operator.world.pass_time(wait)
-        _, wait = await operator.look()
-    assert operator.world.conditions["Running"] == "False LauncherPodMissing"
+        world.pass_time(wait)
+        _, wait = world.reconcile()
+    assert world.conditions["Running"] == "False LauncherPodMissing"
 
 
-async def test_a_restart_does_not_take_back_that_a_launcher_has_no_pod():
-    operator = Operator()
-    await operator.settle()
-    started = {"active": 0, "startTime": timestamp(operator.world.now)}
-    operator.world.cluster.merge(JOBS, Key("lab", "pi-launcher"), {"status": started})
-    operator.world.pass_time(60)
-    await operator.settle()
-    assert operator.world.conditions["Running"] == "False LauncherPodMissing"
-    operator.restart()
-    asked, _ = await operator.look()
+def test_a_restart_does_not_take_back_that_a_launcher_has_no_pod():
+    world = World()
+    world.settle()
+    started = {"active": 0, "startTime": timestamp(world.now)}
+    world.cluster.patch_status(JOBS, Key("lab", "pi-launcher"), started)
+    world.pass_time(60)
+    world.settle()
+    assert world.conditions["Running"] == "False LauncherPodMissing"
+    world.restart()
+    asked, _ = world.reconcile()
     assert asked == []
 
 
-async def test_what_was_deleted_is_not_remembered_for_ever():
-    operator = Operator()
+def test_what_was_deleted_is_not_remembered_for_ever():
+    world = World()
     for _ in range(3):
-        await operator.run()
-        operator.world.suspend()
-        await operator.settle()
-        operator.world.kubernetes_acts()
-        await operator.settle()
-        operator.world.resume()
-        await operator.settle()
-    assert operator.memories.of(operator.world.job).deleted == set()
+        world.start()
+        world.suspend()
+        world.settle()
+        world.kubernetes_acts()
+        world.settle()
+        world.resume()
+        world.settle()
+    assert world.operator.job_states.of(world.job).deleted == set()
 
 
 # --- when to look again -----------------------------------------------------------------------
 
 
-async def test_a_job_that_runs_is_looked_at_when_something_happens():
-    operator = await Operator(0, runLauncherAsWorker=True).run()
-    assert await operator.look() == ([], None)
+def test_a_job_that_runs_is_looked_at_when_something_happens():
+    world = running_world(0, runLauncherAsWorker=True)
+    assert world.reconcile() == ([], None)
 
 
-LISTENS = ["log mpi of Pod pi-launcher-0"]
+def reading_log(world):
+    """What is asked of the server to read the launcher's log."""
+    return [f"log mpi of Pod {world.launcher_pod.name}"]
 
 
-async def waiting():
+def waiting():
     """A job whose launcher waits for a worker, which is told."""
-    operator = await Operator().run()
-    operator.world.pass_time(30)
-    operator.client.printed = b"one\n" + WAITS.encode() + b"\n\xff\n"
-    assert await operator.look() == (LISTENS, 0)
-    await operator.settle()
-    assert message_of(operator.world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
-    return operator
+    world = running_world()
+    world.pass_time(30)
+    world.printed = b"one\n" + WAITS.encode() + b"\n\xff\n"
+    assert world.reconcile() == (reading_log(world), 0)
+    world.settle()
+    assert message_of(world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
+    return world
 
 
-async def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
-    operator = await waiting()
-    assert operator.diary.events[-1] == "LauncherWaits"
-    assert await operator.look() == ([], 30)
-    assert operator.client.logs == [
+def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
+    world = waiting()
+    assert world.events.reasons[-1] == "LauncherWaits"
+    assert world.reconcile() == ([], 30)
+    assert world.client.logs == [
         LogOptions(container="mpi", tail_lines=2000, since_seconds=120, limit_bytes=256 * 1024)
     ]
 
 
-async def test_what_a_launcher_does_not_wait_for_any_more_is_not_told():
-    operator = await waiting()
-    operator.client.printed = b""
-    operator.world.pass_time(30)
-    await operator.settle()
-    assert message_of(operator.world, "Running").endswith("is running.")
-    assert await operator.look() == ([], 60)
+def test_what_a_launcher_does_not_wait_for_any_more_is_not_told():
+    world = waiting()
+    world.printed = b""
+    world.pass_time(30)
+    world.settle()
+    assert message_of(world, "Running").endswith("is running.")
+    assert world.reconcile() == ([], 60)
 
 
-async def test_a_log_that_cannot_be_read_for_once_changes_nothing():
-    operator = await waiting()
-    operator.client.refuse("log", refused(503))
-    operator.world.pass_time(30)
-    assert await operator.look() == (LISTENS, 0)
-    assert await operator.look() == ([], 30)
-    assert message_of(operator.world, "Running").endswith(CAUSE)
+def test_a_log_that_cannot_be_read_for_once_changes_nothing():
+    world = waiting()
+    world.client.refuse("log", refused(503))
+    world.pass_time(30)
+    assert world.reconcile() == (reading_log(world), 0)
+    assert world.reconcile() == ([], 30)
+    assert message_of(world, "Running").endswith(CAUSE)
 
 
-async def test_what_cannot_be_read_for_long_is_not_told_any_more():
-    operator = await waiting()
-    operator.client.refuse("log", refused(403))
+def test_what_cannot_be_read_for_long_is_not_told_any_more():
+    world = waiting()
+    world.client.refuse("log", refused(403))
     for _ in range(5):
-        operator.world.pass_time(30)
-        await operator.settle()
-    assert message_of(operator.world, "Running").endswith("is running.")
+        world.pass_time(30)
+        world.settle()
+    assert message_of(world, "Running").endswith("is running.")
 
 
-async def test_a_new_operator_tells_the_same():
-    operator = await waiting()
-    told = len(operator.diary.events)
-    operator.restart()
-    assert await operator.look() == (LISTENS, 0)
-    assert await operator.look() == ([], 30)
-    assert len(operator.diary.events) == told
+def test_a_new_operator_tells_the_same():
+    world = waiting()
+    told = len(world.events.reasons)
+    world.restart()
+    assert world.reconcile() == (reading_log(world), 0)
+    assert world.reconcile() == ([], 30)
+    assert len(world.events.reasons) == told
 
 
 @pytest.mark.parametrize("error", [refused(403), refused(500), refused(404)])
-async def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day(error):
-    operator = await Operator().run()
-    operator.client.refuse("log", error)
-    operator.world.pass_time(30)
-    assert await operator.look() == (LISTENS, 0)
-    assert await operator.look() == ([], 30)
-    assert "LauncherWaits" not in operator.diary.events
+def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day(error):
+    world = running_world()
+    world.client.refuse("log", error)
+    world.pass_time(30)
+    assert world.reconcile() == (reading_log(world), 0)
+    assert world.reconcile() == ([], 30)
+    assert "LauncherWaits" not in world.events.reasons
 
 
-async def test_a_node_that_does_not_answer_holds_nobody_up():
-    operator = await Operator().run()
-    operator.world.pass_time(30)
-    operator.client.takes = 60
-    began = asyncio.get_running_loop().time()
-    assert await operator.look() == (LISTENS, 0)
-    assert asyncio.get_running_loop().time() - began == pytest.approx(3)
+def test_a_node_that_does_not_answer_holds_nobody_up():
+    world = running_world()
+    world.pass_time(30)
+    world.client.takes = 60
+    began = virtual_loop().time()
+    assert world.reconcile() == (reading_log(world), 0)
+    assert virtual_loop().time() - began == pytest.approx(3)
 
 
-async def test_what_there_is_to_do_is_done_before_a_launcher_is_listened_to():
-    operator = await Operator().run()
-    operator.world.pass_time(30)
-    operator.world.worker_vanishes(1)
-    asked, wait = await operator.look()
-    assert asked[-1] == LISTENS[0]
+def test_what_there_is_to_do_is_done_before_a_launcher_is_listened_to():
+    world = running_world()
+    world.pass_time(30)
+    world.worker_vanishes(1)
+    asked, wait = world.reconcile()
+    assert asked[-1] == reading_log(world)[0]
     assert "create Pod pi-worker-1" in asked
     assert wait == 0
 
 
-async def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():
-    operator = await Operator().run()
-    operator.world.launcher_completes()
-    assert (await operator.look())[1] == 0
+def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():
+    world = running_world()
+    world.launcher_completes()
+    assert (world.reconcile())[1] == 0
 
 
-async def test_one_that_is_over_its_time_is_not_looked_at_in_a_loop():
-    operator = await Operator(policy={"ttlSecondsAfterFinished": 10}).run()
-    operator.world.launcher_completes()
-    wait = await operator.settle()
+def test_one_that_is_over_its_time_is_not_looked_at_in_a_loop():
+    world = running_world(policy={"ttlSecondsAfterFinished": 10})
+    world.launcher_completes()
+    wait = world.settle().wait
     assert wait == pytest.approx(10)
-    operator.world.pass_time(11)
-    assert await operator.settle() is None
-    assert operator.world.launcher is None
+    world.pass_time(11)
+    assert world.settle().wait is None
+    assert world.launcher is None
 
 
-async def test_counts_are_written_when_their_moment_has_come():
-    operator = Operator()
-    await operator.settle()
-    operator.world.worker_runs(0)
-    wait = await operator.settle()
-    assert operator.world.manifest["status"]["replicaStatuses"]["Worker"]["active"] == 0
+def test_counts_are_written_when_their_moment_has_come():
+    world = World()
+    world.settle()
+    world.worker_runs(0)
+    wait = world.settle().wait
+    assert world.manifest["status"]["replicaStatuses"]["Worker"]["active"] == 0
     for _ in range(2):  # the list of hosts waits as well, less long
-        operator.world.pass_time(wait)
-        wait = await operator.settle()
-    assert operator.world.manifest["status"]["replicaStatuses"]["Worker"]["active"] == 1
+        world.pass_time(wait)
+        wait = world.settle().wait
+    assert world.manifest["status"]["replicaStatuses"]["Worker"]["active"] == 1
 
 
 # --- restarts ---------------------------------------------------------------------------------
 
 
-async def test_a_restart_between_counting_and_deleting_counts_once():
-    operator = await Operator(policy={"backoffLimit": 1}).run()
-    operator.world.worker_fails(1)
-    operator.client.refuse("delete Pod", errors.ConnectionLost("the operator died"))
+def test_a_restart_between_counting_and_deleting_counts_once():
+    world = running_world(policy={"backoffLimit": 1})
+    world.worker_fails(1)
+    world.client.refuse("delete Pod", errors.ConnectionLost("the operator died"))
     with pytest.raises(errors.ConnectionLost):
-        await operator.look()
-    operator.restart()
-    operator.client.relent()
-    await operator.settle()
-    assert (PODS, "pi-worker-1") in {(r, k.name) for (r, k), _ in operator.world.cluster}
-    assert operator.world.pods["pi-worker-1"] == ""
+        world.reconcile()
+    world.restart()
+    world.client.relent()
+    world.settle()
+    assert world.pods["pi-worker-1"] == "Pending"
 
 
-async def test_a_lost_lease_is_no_mistake_of_the_job():
-    operator = Operator()
-    operator.client.refuse("create Service", errors.NotLeader("the lease is over"))
-    _, wait = await operator.look()
+def test_a_lost_lease_is_no_mistake_of_the_job():
+    world = World()
+    world.client.refuse("create Service", errors.NotLeader("the lease is over"))
+    _, wait = world.reconcile()
     assert wait is None
 
 
-async def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
-    operator = await Operator(annotations={LOST_WORKERS: "fail"}).run()
-    operator.world.pass_time(60)
-    operator.world.worker_vanishes(1)
+def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
+    world = running_world(annotations={LOST_WORKERS: "fail"})
+    world.pass_time(60)
+    world.worker_vanishes(1)
 
     def end(request):
         if str(request).startswith("create Pod"):
-            operator.world.launcher_pod_succeeds()
-            operator.world.launcher_completes()
+            world.launcher_completes()
+            world.observe()  # the caches hear of it
 
-    operator.client.landed = end
-    _, wait = await operator.look()
-    assert (wait, operator.world.conditions["Running"]) == (0, "True MPIJobRunning")
-    await operator.settle()
-    assert operator.world.conditions["Failed"] == "True WorkerLost"
+    world.client.after = end
+    _, wait = world.reconcile()
+    assert (wait, world.conditions["Running"]) == (0, "True MPIJobRunning")
+    world.settle()
+    assert world.conditions["Failed"] == "True WorkerLost"
 
 
 # --- errors -----------------------------------------------------------------------------------
 
 
-async def fail(operator, seconds):
+def fail(world, seconds):
     """Look again and again."""
     for _ in range(int(seconds)):
         with pytest.raises(errors.ServerError):
-            await operator.look()
-        operator.world.pass_time(1)
+            world.reconcile()
+        world.pass_time(1)
 
 
-async def test_a_job_with_which_the_operator_fails_for_long_is_told_once():
-    operator = Operator()
-    operator.client.refuse("create Pod", refused(500, "etcd is full"))
-    await fail(operator, 30)
-    assert "OperatorError" not in operator.diary.events
-    await fail(operator, 3)
-    assert operator.diary.events.count("OperatorError") == 1
-    assert operator.diary.messages[-1].endswith("ServerError: etcd is full")
+def test_a_job_with_which_the_operator_fails_for_long_is_told_once():
+    world = World()
+    world.client.refuse("create Pod", refused(500, "etcd is full"))
+    fail(world, 30)
+    assert "OperatorError" not in world.events.reasons
+    fail(world, 3)
+    assert world.events.reasons.count("OperatorError") == 1
+    assert world.events.messages[-1].endswith("ServerError: etcd is full")
 
 
-async def test_failures_that_pass_are_forgotten():
-    operator = Operator()
-    operator.client.refuse("create Pod", refused(500))
-    await fail(operator, 25)
-    operator.client.relent()
-    await operator.run()
-    operator.client.refuse("create Pod", refused(500))
-    operator.world.worker_vanishes(1)
-    await fail(operator, 25)
-    assert "OperatorError" not in operator.diary.events
+def test_failures_that_pass_are_forgotten():
+    world = World()
+    world.client.refuse("create Pod", refused(500))
+    fail(world, 25)
+    world.client.relent()
+    world.start()
+    world.client.refuse("create Pod", refused(500))
+    world.worker_vanishes(1)
+    fail(world, 25)
+    assert "OperatorError" not in world.events.reasons

@@ -18,7 +18,7 @@ from tests.support.observations import (
     terminated,
     workers,
 )
-from tests.support.worlds import changes, names_created, names_deleted
+from tests.support.plans import changes, names_created, names_deleted
 
 RECENTLY = NOW - timedelta(minutes=2)
 ANNOTATION = "mpi-operator.kubeflow.org/worker-replacements"

@@ -1,15 +1,13 @@
 """The operator dies at every single write of a job's life, and nobody can tell afterwards."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-import looptime
 import pytest
 
 from mpi_operator.kube.resources import Manifest
 from tests.support.observations import VOLCANO
-from tests.support.operators import Operator
+from tests.support.worlds import World
 
 
 class Killed(Exception):
@@ -58,46 +56,42 @@ def happen(world, step):
     getattr(world, name)(*map(int, arguments.split() if arguments else []))
 
 
-async def live(operator: Operator, look: Callable[[], Awaitable[None]]) -> Manifest:
-    """The life of a job, with all the looks that it needs; the world afterwards."""
-    await look()
+def live(world: World, settle: Callable[[], object]) -> Manifest:
+    """The life of a job, with all the reconciles that it needs; the world afterwards."""
+    settle()
     for step in LIFE:
-        happen(operator.world, step)
-        operator.world.pass_time(2)
-        await look()
-    operator.world.pass_time(60)
-    await look()
-    return operator.world.snapshot()
+        happen(world, step)
+        world.pass_time(2)
+        settle()
+    world.pass_time(60)
+    settle()
+    return world.snapshot()
 
 
-async def untouched(job: dict[str, Any]) -> tuple[Manifest, int]:
-    operator = Operator(**job)
-
-    async def look() -> None:
-        await operator.settle()
-
-    return await live(operator, look), len(operator.client.requests)
+def untouched(job: dict[str, Any]) -> tuple[Manifest, int]:
+    world = World(**job)
+    return live(world, world.settle), len(world.client.requests)
 
 
-async def killed(job: dict[str, Any], moment: str, number: int) -> Manifest:
-    """The same life of an operator that dies before, or after, its nth request."""
-    operator = Operator(**job)
+def killed(job: dict[str, Any], moment: str, number: int) -> Manifest:
+    """The same life with an operator that dies before, or after, its nth request."""
+    world = World(**job)
 
     def die(_: object) -> None:
-        if len(operator.client.requests) >= number:
+        if len(world.client.requests) >= number:
             raise Killed
 
-    setattr(operator.client, moment, die)
+    setattr(world.client, moment, die)
 
-    async def look() -> None:
+    def settle() -> None:
         try:
-            await operator.settle()
+            world.settle()
         except* Killed:
-            operator.client.relent()
-            operator.restart()
-            await operator.settle()
+            world.client.relent()
+            world.restart()
+            world.settle()
 
-    return await live(operator, look)
+    return live(world, settle)
 
 
 every_job = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
@@ -105,23 +99,17 @@ every_job = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 
 @every_job
 def test_a_life_ends_as_it_should(job):
-    world, _ = run(untouched(job))
+    world, _ = untouched(job)
     assert "Pod pi-worker-0" not in world
     assert "Job pi-launcher" not in world
     assert world["MPIJob pi"]["status"]["conditions"][-1]["type"] == "Succeeded"
 
 
 @every_job
-@pytest.mark.parametrize("moment", ["answer", "landed"], ids=["before it lands", "after it lands"])
+@pytest.mark.parametrize("moment", ["before", "after"], ids=["before it lands", "after it lands"])
 def test_dying_at_any_write_makes_no_difference(job, moment):
-    expected, requests = run(untouched(job))
+    expected, requests = untouched(job)
     assert requests > 30
     # Before a request is after the one before it: of both moments, every other one is all of them.
     for number in range(1, requests + 1, 2):
-        assert run(killed(job, moment, number)) == expected, f"died at request {number}"
-
-
-def run(life):
-    """In virtual time, and in a loop of its own."""
-    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
-        return runner.run(life)
+        assert killed(job, moment, number) == expected, f"died at request {number}"

@@ -1,15 +1,13 @@
 """Caches fall behind, each in its own time. What is decided then must not be regretted later."""
 
-import asyncio
-
-import looptime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpi_operator.kube.resources import JOBS, PODS
-from tests.support.operators import Operator
+from mpi_operator.controller.cached_types import MPI_JOBS
+from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
+from tests.support.worlds import World
 
-KINDS = ["pods", "launchers", "services", "config_maps", "jobs"]
+KINDS = [PODS, JOBS, SERVICES, CONFIG_MAPS, MPI_JOBS]
 EVENTS = [
     "all_workers_run",
     "launcher_runs",
@@ -25,7 +23,7 @@ PATIENT = {"backoffLimit": 1000}
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("look")),
+        st.tuples(st.just("reconcile")),
         st.tuples(st.just("restart")),
         st.tuples(st.sampled_from(["freeze", "thaw"]), st.sampled_from(KINDS)),
         st.tuples(st.sampled_from(EVENTS)),
@@ -36,77 +34,57 @@ steps = st.lists(
 LIVES = settings(max_examples=30)
 
 
-async def happen(operator, life):
+def happen(world, life):
     for name, *arguments in life:
-        await do(operator, name, *arguments)
+        do(world, name, *arguments)
 
 
-async def do(operator, name, *arguments):
-    world = operator.world
-    if name == "look":
-        await operator.look()
-    elif name == "restart":
-        operator.restart()
-    elif name in ("freeze", "thaw"):
-        getattr(getattr(operator.shelves, arguments[0]), name)()
-    elif name.startswith("worker"):
-        getattr(world, name)(0)
-    else:
-        getattr(world, name)(*arguments)
+def do(world, name, *arguments):
+    if name.startswith("worker"):
+        arguments = (0,)
+    getattr(world, name)(*arguments)
 
 
-async def at_peace(operator):
+def at_peace(world):
     """The caches have caught up, and everything that should run does."""
-    for shelf in operator.shelves:
-        shelf.thaw()
-    operator.world.resume()
-    operator.world.scale(2)
+    for kind in KINDS:
+        world.thaw(kind)
+    world.resume()
+    world.scale(2)
     for _ in range(5):
-        operator.world.pass_time(400)
-        await operator.settle()
-        operator.world.kubernetes_acts()
-        await operator.settle()
-        operator.world.all_workers_run()
-        operator.world.launcher_runs()
-        await operator.settle()
+        world.pass_time(400)
+        world.settle()
+        world.kubernetes_acts()
+        world.settle()
+        world.all_workers_run()
+        world.launcher_runs()
+        world.settle()
 
 
 @LIVES
 @given(steps)
 def test_a_job_comes_to_run_whatever_was_known_of_it(life):
-    async def live():
-        operator = Operator(policy=PATIENT)
-        await happen(operator, life)
-        await at_peace(operator)
-        assert operator.world.conditions["Running"] == "True MPIJobRunning"
-        assert operator.world.pods == {"pi-worker-0": "Running", "pi-worker-1": "Running"}
-        assert operator.world.hosts == {0, 1}
-
-    run(live())
+    world = World(policy=PATIENT)
+    happen(world, life)
+    at_peace(world)
+    assert world.conditions["Running"] == "True MPIJobRunning"
+    assert world.pods == {"pi-worker-0": "Running", "pi-worker-1": "Running"}
+    assert world.hosts == {0, 1}
 
 
 @LIVES
 @given(steps, steps)
 def test_a_job_that_has_ended_stays_so_whatever_is_known_of_it(life, afterlife):
-    async def live():
-        operator = Operator(policy=PATIENT)
-        await happen(operator, life)
-        await at_peace(operator)
-        operator.world.launcher_completes()
-        await operator.settle()
-        asked = len(operator.client.asked)
-        await happen(operator, afterlife)
-        assert not [
-            each
-            for each in operator.client.requests[asked:]
-            if each.verb == "create" and each.resource in (PODS, JOBS)
-        ]
-        assert operator.world.conditions["Succeeded"] == "True MPIJobSucceeded"
-
-    run(live())
-
-
-def run(life):
-    """In virtual time, and in a loop of its own."""
-    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
-        return runner.run(life)
+    world = World(policy=PATIENT)
+    happen(world, life)
+    at_peace(world)
+    world.launcher_completes()
+    world.settle()
+    asked = len(world.client.asked)
+    happen(world, afterlife)
+    assert not [
+        each
+        for each in world.client.requests[asked:]
+        if each.verb == "create" and each.resource in (PODS, JOBS)
+    ]
+    assert world.conditions["Succeeded"] == "True MPIJobSucceeded"

@@ -1,4 +1,4 @@
-"""A client of a cluster in memory that notes what it is asked, and fails as a test tells it to."""
+"""A client of the local cluster that records its requests, and fails as a test tells it to."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -8,13 +8,13 @@ from typing import cast
 from mpi_operator.kube.client import Client, DeleteOptions, LogOptions
 from mpi_operator.kube.errors import ApiError, Status, from_status
 from mpi_operator.kube.events import EventRecorder, ObjectReference, Severity
-from mpi_operator.kube.resources import PODS, Key, Manifest, Resource
-from tests.support.cluster import Cluster
+from mpi_operator.kube.resources import PODS, Manifest, Resource
+from mpi_operator.local.apiserver.cluster import LocalCluster
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """One request to the server."""
 
     verb: str
     resource: Resource
@@ -25,22 +25,23 @@ class Request:
 
 
 def refused(code: int, message: str = "no", reason: str = "") -> ApiError:
-    """What the server says."""
+    """An error as the server answers it."""
     return from_status(Status(message, reason, code))
 
 
-class ScriptedClient:
-    """Answers after a moment, in the order it is asked."""
+class FaultyClient:
+    """The writing client of an operator, with hooks around each request."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: LocalCluster, *, takes: float = 0.0) -> None:
         self.requests: list[Request] = []
-        self.under_way = 0
-        self.busiest = 0
-        self.takes = 0.01
-        # Called before and after a request is done; whatever they raise is the answer.
-        self.answer: Callable[[Request], None] = _nothing
-        self.landed: Callable[[Request], None] = _nothing
-        self.printed = b""  # by any pod
+        self.created: list[tuple[Resource, str]] = []  # what the server has stored, in order
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.takes = takes  # seconds per request
+        # Called before the server sees a request and after it has done it: what they raise is what
+        # the operator gets.
+        self.before: Callable[[Request], None] = _nothing
+        self.after: Callable[[Request], None] = _nothing
         self.logs: list[LogOptions] = []  # that were asked for
         self._cluster = cluster
 
@@ -53,36 +54,50 @@ class ScriptedClient:
         return [str(request) for request in self.requests]
 
     def refuse(self, what: str, error: Exception) -> None:
-        """Answer so to every request that begins with this, such as `create Pod`."""
-        before = self.answer
+        """Answer every request that begins with this, such as `create Pod`, with an error."""
+        earlier = self.before
 
-        def answer(request: Request) -> None:
-            before(request)
+        def before(request: Request) -> None:
+            earlier(request)
             if str(request).startswith(what):
                 raise error
 
-        self.answer = answer
+        self.before = before
 
     def relent(self) -> None:
         """Refuse nothing any more."""
-        self.answer = self.landed = _nothing
+        self.before = self.after = _nothing
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
-        request = await self._ask("create", resource, manifest["metadata"]["name"])
-        stored = self._cluster.create(resource, manifest)
-        self.landed(request)
+        name = manifest["metadata"]["name"]
+        request = await self._ask("create", resource, name)
+        stored = await self._cluster.create(resource, manifest)
+        self.created.append((resource, name))
+        self.after(request)
         return stored
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Manifest:
-        await self._ask("get", resource, name)
-        return self._cluster.get(resource, Key(namespace, name))
+    async def get(
+        self, resource: Resource, name: str, namespace: str = "", *, subresource: str = ""
+    ) -> Manifest:
+        request = await self._ask("get", resource, name)
+        found = await self._cluster.get(resource, name, namespace, subresource=subresource)
+        self.after(request)
+        return found
 
     async def patch(
-        self, resource: Resource, name: str, patch: Manifest, namespace: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        patch: Manifest,
+        namespace: str = "",
+        *,
+        subresource: str = "",
     ) -> Manifest:
         request = await self._ask("patch", resource, name)
-        stored = self._cluster.merge(resource, Key(namespace, name), patch)
-        self.landed(request)
+        stored = await self._cluster.patch(
+            resource, name, patch, namespace, subresource=subresource
+        )
+        self.after(request)
         return stored
 
     async def replace(
@@ -90,8 +105,8 @@ class ScriptedClient:
     ) -> Manifest:
         verb = f"replace {subresource} of" if subresource else "replace"
         request = await self._ask(verb, resource, manifest["metadata"]["name"])
-        stored = self._cluster.replace(resource, manifest, subresource)
-        self.landed(request)
+        stored = await self._cluster.replace(resource, manifest, subresource=subresource)
+        self.after(request)
         return stored
 
     async def delete(
@@ -102,28 +117,27 @@ class ScriptedClient:
         options: DeleteOptions = DeleteOptions(),
     ) -> None:
         request = await self._ask("delete", resource, name)
-        by_force = options.grace_period_seconds == 0
-        self._cluster.delete(resource, Key(namespace, name), uid=options.uid, by_force=by_force)
-        self.landed(request)
+        await self._cluster.delete(resource, name, namespace, options)
+        self.after(request)
 
     async def log(
-        self, name: str, namespace: str, options: LogOptions
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
         await self._ask(f"log {options.container} of", PODS, name)
         self.logs.append(options)
-        for line in self.printed.splitlines():
+        async for line in self._cluster.log(name, namespace, options):
             yield line
 
     async def _ask(self, verb: str, resource: Resource, name: str) -> Request:
         request = Request(verb, resource, name)
         self.requests.append(request)
-        self.under_way += 1
-        self.busiest = max(self.busiest, self.under_way)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self.takes)
         finally:
-            self.under_way -= 1
-        self.answer(request)
+            self.in_flight -= 1
+        self.before(request)
         return request
 
 
@@ -131,17 +145,17 @@ def _nothing(request: Request) -> None:
     """All is well."""
 
 
-class Diary:
-    """Notes events instead of sending them."""
+class RecordedEvents:
+    """An event recorder that keeps events instead of sending them."""
 
     def __init__(self) -> None:
-        self.events: list[str] = []  # their reasons
+        self.reasons: list[str] = []
         self.messages: list[str] = []
 
     def record(
         self, regarding: ObjectReference, severity: Severity, reason: str, message: str
     ) -> None:
-        self.events.append(reason)
+        self.reasons.append(reason)
         self.messages.append(message)
 
     @property
