@@ -1,18 +1,17 @@
-"""What should exist for a job: from a job to manifests.
+"""Builds the manifests of the objects that a job needs.
 
-Everything here is a pure function named for what it returns: no I/O, no clock, no randomness, and
-nothing that is given is ever changed. Manifests may share parts with each other and with the job,
-so nobody changes those either.
+Every function is pure and named after what it returns: no I/O, no clock, no randomness, and no
+argument is changed. Manifests may share parts with each other and with the job, so callers do not
+change them either.
 
-* One object per file: `service`, `config_map`, `ssh_secret`, `worker_pod`, `launcher_job`,
+* Objects, one per file: `service`, `config_map`, `ssh_secret`, `worker_pod`, `launcher_job`,
   `pod_group`.
-* What pods need: `pod` puts together what both roles share, with `volumes` for what is mounted and
-  `gang` for schedulers that start all pods or none. `implementations` is the table of MPIs, and
-  `hostfile` lists the hosts for them.
-* How a job starts: `remote_shell` reaches the workers, `worker_start` is what they run, `ssh_ports`
-  are for those that share a node, and `scripts` run in the pods.
-* What a gang must find free: `min_resources`, counted in `quantity`.
-* What all of it depends on: `settings` of the operator, and `ownership` by the job.
+* Parts of pods: `pod` has what both roles share, `volumes` the mounts, and `gang` the metadata for
+  gang schedulers. `implementations` has what each MPI needs, `hostfile` the hosts.
+* The start of a job: `remote_shell` reaches the workers, `worker_start` is the command that workers
+  run, and `scripts` are the shell scripts in the pods.
+* The size of a gang: `min_resources`, computed with `quantity`.
+* Used by all of them: the `settings` of the operator and `ownership` by the job.
 
-The user's template wins wherever it can: what is set there is set for a reason.
+The user's template takes precedence wherever possible.
 """

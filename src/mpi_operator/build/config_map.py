@@ -1,4 +1,4 @@
-"""The ConfigMap that tells the launcher where its hosts are, with the scripts of both roles."""
+"""The ConfigMap with the hostfile and the scripts of both roles."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +14,7 @@ from .volumes import Volume
 HOSTFILE = "hostfile"
 DISCOVER_SCRIPT = "discover_hosts.sh"
 
-HOSTFILE_PATH = f"{scripts.PATH}/{HOSTFILE}"  # known to images and to people's commands
+HOSTFILE_PATH = f"{scripts.PATH}/{HOSTFILE}"  # images and users' commands rely on it
 _HOSTS = {HOSTFILE: 0o444, DISCOVER_SCRIPT: 0o555}
 _LAUNCHER_SCRIPTS = {scripts.REMOTE_SHELL: 0o555}
 _WORKER_SCRIPTS = dict.fromkeys(scripts.NAMES, 0o555)
@@ -26,7 +26,7 @@ def config_map(
     settings: Settings,
     annotations: Mapping[str, str] = {},
 ) -> Manifest:
-    """The hosts of the job, those that run, and the scripts."""
+    """The hosts of the job, those of them that are running, and the scripts."""
     used = scripts.NAMES if remote_shell.is_used(job, settings) else ()
     return {
         "apiVersion": CONFIG_MAPS.api_version,
@@ -41,13 +41,13 @@ def config_map(
 
 
 def launcher_volume(job: MPIJob, settings: Settings) -> Volume:
-    """What a launcher needs of it, as files."""
+    """The files for the launcher."""
     used = _LAUNCHER_SCRIPTS if remote_shell.is_used(job, settings) else {}
     return _volume(job, _HOSTS | used)
 
 
 def worker_volume(job: MPIJob) -> Volume:
-    """The scripts alone: these files do not change when hosts come and go."""
+    """The files for workers: only the scripts, which do not change when hosts come and go."""
     return _volume(job, _WORKER_SCRIPTS)
 
 

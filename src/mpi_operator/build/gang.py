@@ -1,4 +1,4 @@
-"""Schedulers that start all pods of a job or none, and how a pod tells them its group."""
+"""Gang schedulers, and the metadata that makes a pod a member of its PodGroup."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -8,50 +8,52 @@ from mpi_operator.kube.resources import Resource
 
 from .settings import Settings
 
-Place: TypeAlias = Literal["labels", "annotations"]
+MetadataField: TypeAlias = Literal["labels", "annotations"]
 
 
 @dataclass(frozen=True)
 class GangScheduler:
-    """One kind of scheduler: its PodGroups, and the marks that it looks for on pods."""
+    """One kind of gang scheduler."""
 
     pod_groups: Resource
     fields: frozenset[str]
-    """What it knows of a job's scheduling policy, as fields of a PodGroup's spec."""
+    """The fields of a PodGroup's spec that it supports."""
 
-    mark: str
-    marks_are: Place
+    group_key: str
+    """The label or annotation of a pod that names its group."""
+
+    group_field: MetadataField
 
 
 _VOLCANO = GangScheduler(
     Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"),
     frozenset({"minMember", "minResources", "queue", "priorityClassName"}),
-    mark="scheduling.k8s.io/group-name",
-    marks_are="annotations",
+    group_key="scheduling.k8s.io/group-name",
+    group_field="annotations",
 )
 _SCHEDULER_PLUGINS = GangScheduler(
     Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"),
     frozenset({"minMember", "minResources", "scheduleTimeoutSeconds"}),
-    mark="scheduling.x-k8s.io/pod-group",
-    marks_are="labels",
+    group_key="scheduling.x-k8s.io/pod-group",
+    group_field="labels",
 )
-# The plugin has no name of its own: people build it into schedulers of any name.
+# The coscheduling plugin has no name of its own: schedulers of any name include it.
 _KNOWN = {"": None, "volcano": _VOLCANO}
 
 
 def gang_scheduler(settings: Settings) -> GangScheduler | None:
-    """The scheduler in use; None where pods are scheduled one by one."""
+    """The gang scheduler in use; None if pods are scheduled one by one."""
     return _KNOWN.get(settings.gang_scheduler, _SCHEDULER_PLUGINS)
 
 
-def pod_marks(job: MPIJob, place: Place, settings: Settings) -> dict[str, str]:
-    """The labels, or the annotations, that put a pod into the group of its job."""
+def membership(job: MPIJob, field: MetadataField, settings: Settings) -> dict[str, str]:
+    """The labels, or the annotations, that make a pod a member of its job's group."""
     scheduler = gang_scheduler(settings)
-    if scheduler is None or scheduler.marks_are != place:
+    if scheduler is None or scheduler.group_field != field:
         return {}
-    return {scheduler.mark: names.pod_group(job)}
+    return {scheduler.group_key: names.pod_group(job)}
 
 
 def scheduler_name(settings: Settings) -> dict[str, str]:
-    """Who schedules a pod, over whom the template names: another one would not see the group."""
+    """The scheduler of a pod. It overrides the template's, which would not see the group."""
     return {"schedulerName": settings.gang_scheduler} if settings.gang_scheduler else {}

@@ -1,7 +1,7 @@
-"""Where ranks run: a list for mpirun, and a script for launchers that follow a changing one.
+"""The hosts that run ranks: a hostfile for mpirun, and a discovery script for elastic launchers.
 
-The hostfile has every host that the spec asks for. The script has those that run: an elastic
-launcher, such as horovodrun, calls it again and again.
+The hostfile has every host that the spec asks for. The script prints those that are running; an
+elastic launcher, such as horovodrun, calls it repeatedly.
 """
 
 import re
@@ -17,12 +17,12 @@ _PRINTED_HOST = re.compile(r"echo +([-a-z0-9]{1,63})([.:]\S*)?")
 
 
 def hostfile(job: MPIJob, settings: Settings) -> str:
-    """One line per host of the job, the launcher first if it works too."""
+    """One line per host of the job; the launcher comes first if it runs ranks."""
     return _lines(host_line(job, host) for host in names.hosts(job, settings.cluster_domain))
 
 
 def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> str:
-    """A script that prints the hosts that run, with their slots."""
+    """A script that prints the running hosts with their slots."""
     launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
     workers = [names.worker(job, ordinal) for ordinal in sorted(set(running))]
     hosts = (names.host(job, pod, settings.cluster_domain) for pod in (*launchers, *workers))
@@ -31,14 +31,14 @@ def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> 
 
 
 def discovered(job: MPIJob, script: str) -> frozenset[int]:
-    """The workers that a script lists, whoever wrote it; upstream leaves out the slots."""
+    """The workers in a script of ours or of the Go operator, which leaves out the slots."""
     pods = map(_printed_pod, script.splitlines())
     indexes = (names.worker_index(job, pod) for pod in pods)
     return frozenset(index for index in indexes if index is not None)
 
 
 def _printed_pod(line: str) -> str:
-    """The pod whose host a line prints; empty if it does something else."""
+    """The pod whose host a line prints; empty for other lines."""
     printed = _PRINTED_HOST.fullmatch(line.strip())
     return printed[1] if printed else ""
 

@@ -1,4 +1,4 @@
-"""What a job gives to its MPI: lines of the hostfile, and the variables that its launcher reads."""
+"""What each MPI needs: lines of the hostfile, and variables for its launcher."""
 
 from mpi_operator.api import MPIJob
 from mpi_operator.mpi_variables import MPIS
@@ -11,7 +11,7 @@ def host_line(job: MPIJob, host: str) -> str:
 
 
 def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
-    """The variables that make mpirun read a hostfile, and ranks get along."""
+    """The variables that make mpirun read a hostfile, and those that ranks need."""
     mpi = MPIS[job.spec.mpi_implementation]
     worker = job.spec.worker
     is_on_host = worker is not None and worker.template["spec"].get("hostNetwork")
@@ -21,7 +21,7 @@ def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
 
 
 def remote_shell_environment(job: MPIJob, script: str) -> dict[str, str]:
-    """The variables that make mpirun start its daemons by a script, unless the user chose how."""
+    """The variables that make mpirun start its daemons with a script, unless the user chose how."""
     given = _given(job)
     return {
         name: value.format(script=script)
@@ -39,6 +39,6 @@ def chooses_remote_shell(job: MPIJob) -> bool:
 
 
 def _given(job: MPIJob) -> dict[str, str]:
-    """The variables that the template of the launcher has; those from elsewhere are not known."""
+    """The variables in the launcher's template; those from elsewhere are unknown."""
     container = job.spec.launcher.template["spec"]["containers"][0]
     return {each["name"]: each.get("value", "") for each in container.get("env") or ()}

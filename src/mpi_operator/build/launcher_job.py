@@ -1,4 +1,4 @@
-"""The launcher: a Job whose pod runs mpirun, tried again by Kubernetes until it succeeds."""
+"""The launcher: a Job whose pod runs mpirun. Kubernetes retries it until it succeeds."""
 
 from collections.abc import Mapping
 
@@ -10,22 +10,22 @@ from . import remote_shell
 from .config_map import HOSTFILE_PATH, launcher_volume
 from .implementations import launcher_environment
 from .ownership import metadata
-from .pod import Equipment, pod_metadata, pod_spec
+from .pod import Additions, pod_metadata, pod_spec
 from .settings import Settings
 from .ssh_secret import ssh_volume
 
-# NVIDIA's container runtime gives every GPU of the node to a container that does not refuse.
+# NVIDIA's container runtime gives all GPUs of the node to a container unless it opts out.
 _NO_GPUS = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
-# What Kueue decides about a job while it is suspended; Kubernetes lets a suspended Job take it.
-_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+# Kueue sets these while a job is suspended; Kubernetes allows changing them in a suspended Job.
+_SCHEDULING_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
     """The launcher of a job.
 
-    It has no time to live: one that vanished before the end of its job was recorded would be
-    created, and run, again.
+    It has no TTL: if it disappeared before the result is recorded, the operator would create and
+    run it again.
     """
     policy = job.spec.run_policy
     limits = {
@@ -38,7 +38,7 @@ def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
         "metadata": metadata(job, names.launcher(job), labels.object_labels(job)),
         "spec": {
             **{name: limit for name, limit in limits.items() if limit is not None},
-            # Not while the old pod still ends: two launchers would do the work twice.
+            # Two launchers would do the work twice, so replace a pod only after it has ended.
             "podReplacementPolicy": "Failed",
             **({"suspend": True} if suspend else {}),
             "template": _template(job, settings),
@@ -47,9 +47,9 @@ def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
 
 
 def resumed(stored: Manifest, job: MPIJob, settings: Settings) -> Manifest:
-    """A stored launcher that goes on, where today's template of the job wants it to.
+    """A stored launcher, resumed with the scheduling directives of the job's current template.
 
-    The rest stays as stored, for Kubernetes allows no more to change.
+    The rest stays as stored, because Kubernetes allows no other changes.
     """
     spec, template = stored["spec"], stored["spec"]["template"]
     wanted = _template(job, settings)
@@ -61,7 +61,7 @@ def resumed(stored: Manifest, job: MPIJob, settings: Settings) -> Manifest:
             "template": {
                 **template,
                 "metadata": _merged(template.get("metadata") or {}, wanted["metadata"]),
-                "spec": _redirected(template["spec"], wanted["spec"]),
+                "spec": _rescheduled(template["spec"], wanted["spec"]),
             },
         },
     }
@@ -72,14 +72,14 @@ def _template(job: MPIJob, settings: Settings) -> Manifest:
     return {
         "metadata": pod_metadata(job, launcher, labels.launcher_labels(job), settings),
         "spec": {
-            **pod_spec(job, launcher, _equipment(job, settings), settings),
+            **pod_spec(job, launcher, _additions(job, settings), settings),
             "hostname": names.launcher(job),
         },
     }
 
 
-def _equipment(job: MPIJob, settings: Settings) -> Equipment:
-    return Equipment(
+def _additions(job: MPIJob, settings: Settings) -> Additions:
+    return Additions(
         environment={
             "K_MPI_JOB_ROLE": Role.LAUNCHER.value,
             **launcher_environment(job, HOSTFILE_PATH),
@@ -91,13 +91,13 @@ def _equipment(job: MPIJob, settings: Settings) -> Equipment:
 
 
 def _merged(stored: Manifest, wanted: Manifest) -> Manifest:
-    """Metadata with what is wanted added. What is there stays: Kubernetes' own labels are too."""
+    """The stored metadata with the wanted entries. Others stay: some are Kubernetes' own."""
     return stored | {
         field: {**(stored.get(field) or {}), **values} for field, values in wanted.items()
     }
 
 
-def _redirected(stored: Manifest, wanted: Mapping[str, object]) -> Manifest:
-    """A pod that is scheduled as another one; what that one does not ask for is gone."""
-    kept = {field: value for field, value in stored.items() if field not in _DIRECTIVES}
-    return kept | {field: wanted[field] for field in _DIRECTIVES if wanted.get(field)}
+def _rescheduled(stored: Manifest, wanted: Mapping[str, object]) -> Manifest:
+    """The stored pod spec with exactly the wanted scheduling directives."""
+    kept = {name: value for name, value in stored.items() if name not in _SCHEDULING_DIRECTIVES}
+    return kept | {name: wanted[name] for name in _SCHEDULING_DIRECTIVES if wanted.get(name)}

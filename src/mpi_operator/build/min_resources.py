@@ -1,4 +1,4 @@
-"""What must be free in the cluster before a gang starts."""
+"""The resources that must be free in the cluster before a gang starts."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ from .quantity import ZERO, Quantity, parse_quantity
 def min_resources(
     job: MPIJob, members: int, priorities: Mapping[str, int], *, with_launcher: bool
 ) -> dict[str, str]:
-    """The sum of what so many of the job's pods ask for."""
+    """The sum of the requests of `members` pods of the job."""
     total: dict[str, Quantity] = {}
     for role in _reduced(_roles(job, priorities, with_launcher=with_launcher), members):
         for name, amount in _requests(role.replica).items():
@@ -23,7 +23,7 @@ def min_resources(
 
 
 class _Role(NamedTuple):
-    """The pods of one role, as far as a gang is concerned."""
+    """The number and priority of the pods of one role."""
 
     replica: Replica
     pods: int
@@ -31,7 +31,7 @@ class _Role(NamedTuple):
 
 
 def _roles(job: MPIJob, priorities: Mapping[str, int], *, with_launcher: bool) -> Iterator[_Role]:
-    """Who there is, in the order in which equals stand back: workers first."""
+    """The roles of a job; of equal priority, the first is left out first."""
     if worker := job.spec.worker:
         yield _Role(worker, worker.replicas, _priority(worker, priorities))
     if with_launcher:
@@ -39,7 +39,7 @@ def _roles(job: MPIJob, priorities: Mapping[str, int], *, with_launcher: bool) -
 
 
 def _reduced(roles: Iterator[_Role], members: int) -> Iterator[_Role]:
-    """As many pods as are members. Those that matter less are left out first."""
+    """The roles with `members` pods in total, leaving out pods of low priority first."""
     in_order = sorted(roles, key=lambda role: role.priority)
     surplus = max(sum(role.pods for role in in_order) - members, 0)
     for role in in_order:
@@ -54,7 +54,7 @@ def _priority(replica: Replica, priorities: Mapping[str, int]) -> int:
 
 
 def _requests(replica: Replica) -> dict[str, Quantity]:
-    """What one pod asks for."""
+    """The requests of one pod."""
     total: dict[str, Quantity] = {}
     for container in replica.template["spec"]["containers"]:
         for name, amount in _container_requests(container).items():
@@ -64,11 +64,11 @@ def _requests(replica: Replica) -> dict[str, Quantity]:
 
 def _container_requests(container: Manifest) -> dict[str, Quantity]:
     resources = container.get("resources") or {}
-    # Kubernetes takes a limit for a request where there is none.
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    readable = {}
-    for name, amount in asked.items():
-        # What is unreadable the server refuses in the pod, with a better place to say so.
+    # A limit is the default of a request.
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    parsed = {}
+    for name, amount in requests.items():
+        # The API server rejects a pod with an invalid quantity, and names the field.
         with suppress(ValueError):
-            readable[name] = parse_quantity(amount)
-    return readable
+            parsed[name] = parse_quantity(amount)
+    return parsed

@@ -1,4 +1,7 @@
-"""Whose an object is. It is deleted with its job, and nobody else's is ever touched."""
+"""Ownership by the job: Kubernetes deletes an object with its owner.
+
+The operator never changes objects with another owner.
+"""
 
 from collections.abc import Mapping
 
@@ -6,11 +9,11 @@ from mpi_operator.api import MPIJob
 from mpi_operator.api.types import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from mpi_operator.kube.resources import Manifest, Resource
 
-MPI_JOBS = Resource(GROUP, VERSION, PLURAL, KIND)  # what owns everything that is built
+MPI_JOBS = Resource(GROUP, VERSION, PLURAL, KIND)
 
 
 def owner_reference(job: MPIJob) -> Manifest:
-    """What says that an object belongs to a job, which alone controls it."""
+    """The owner reference to a job, as the controller of the object."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -27,7 +30,7 @@ def metadata(
     labels: Mapping[str, str],
     annotations: Mapping[str, str] = {},
 ) -> Manifest:
-    """The metadata of an object of a job."""
+    """The metadata of an object that a job owns."""
     return {
         "name": name,
         "namespace": job.metadata.namespace,

@@ -1,4 +1,4 @@
-"""The PodGroup by which a gang scheduler knows which pods start together."""
+"""The PodGroup that tells a gang scheduler which pods to start together."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,22 +22,22 @@ _FIELDS = (
     "priorityClassName",
     "scheduleTimeoutSeconds",
 )
-# Volcano fills in a queue where we name none.
+# Volcano sets a queue if we do not.
 _FILLED_IN = frozenset({"queue"})
 
 
 def resource(settings: Settings) -> Resource:
-    """The kind of PodGroup that the scheduler in use reads."""
+    """The PodGroup resource of the gang scheduler in use."""
     return _scheduler(settings).pod_groups
 
 
 def pod_group(
     job: MPIJob, settings: Settings, priorities: Mapping[str, int], *, with_launcher: bool
 ) -> Manifest:
-    """The group of a job's pods.
+    """The PodGroup of a job.
 
-    The launcher is left out as long as it waits for the workers: a gang that waits for a launcher
-    that waits for the gang would never start. `priorities` are the values of priority classes.
+    It leaves out a launcher that waits for the workers: the two would wait for each other forever.
+    `priorities` are the values of priority classes.
     """
     kind = resource(settings)
     fields = _scheduler(settings).fields
@@ -53,7 +53,7 @@ def pod_group(
 
 
 def needs_update(stored_spec: Mapping[str, Any], wanted: Manifest) -> bool:
-    """Whether a stored PodGroup has to be corrected. What the scheduler added is left alone."""
+    """Whether our fields of a stored PodGroup differ. The scheduler's own fields do not count."""
     spec = wanted["spec"]
     return any(
         _comparable(stored_spec.get(name)) != _comparable(spec.get(name))
@@ -63,14 +63,14 @@ def needs_update(stored_spec: Mapping[str, Any], wanted: Manifest) -> bool:
 
 
 def correction(stored_spec: Mapping[str, Any], wanted: Manifest) -> Manifest:
-    """A merge patch of the spec that sets our fields as wanted and leaves the scheduler's own."""
+    """A merge patch of the spec that sets our fields and keeps the scheduler's own."""
     spec: Manifest = wanted["spec"]
     gone: Manifest = {
         name: None
         for name in _FIELDS
         if name in stored_spec and name not in spec and name not in _FILLED_IN
     }
-    # Merging would keep resources that nobody asks for any more.
+    # A merge would keep resources that are no longer requested.
     resources = dict.fromkeys(stored_spec.get("minResources") or (), None)
     merged = {"minResources": resources | spec["minResources"]} if "minResources" in spec else {}
     return gone | spec | merged
@@ -79,16 +79,16 @@ def correction(stored_spec: Mapping[str, Any], wanted: Manifest) -> Manifest:
 def _scheduler(settings: Settings) -> GangScheduler:
     scheduler = gang_scheduler(settings)
     if scheduler is None:
-        raise ValueError("there are no pod groups: gang scheduling is off")
+        raise ValueError("gang scheduling is off, so there are no PodGroups")
     return scheduler
 
 
 def _spec(job: MPIJob, priorities: Mapping[str, int], *, with_launcher: bool) -> Manifest:
     policy = job.spec.run_policy.scheduling_policy or SchedulingPolicy()
     members = policy.min_available
-    everybody = job.spec.worker_count + (1 if with_launcher else 0)
-    if members is None or (members > everybody and not with_launcher):
-        members = everybody
+    pods = job.spec.worker_count + (1 if with_launcher else 0)
+    if members is None or (members > pods and not with_launcher):
+        members = pods
     return {
         "minMember": members,
         "minResources": policy.min_resources
@@ -111,7 +111,7 @@ def _is_given(value: object) -> bool:
 
 
 def _comparable(value: object) -> object:
-    """A field so that equal meanings are equal: `1000m` is `1`, and nothing is as good as 0."""
+    """A field normalized for comparison: `1000m` equals `1`, and a missing value equals 0."""
     if not value:
         return None
     return {k: _amount(v) for k, v in value.items()} if isinstance(value, dict) else value

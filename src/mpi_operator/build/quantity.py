@@ -1,4 +1,4 @@
-"""Amounts of resources as Kubernetes writes them: `500m`, `2Gi`, `1e3`. Sums of them are exact."""
+"""Resource quantities of Kubernetes: `500m`, `2Gi`, `1e3`. Sums are exact."""
 
 import re
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from enum import Enum
 from fractions import Fraction
 from math import ceil
 
-_NANO = Fraction(1, 10**9)  # Kubernetes knows nothing smaller, and rounds up to it
-_MOST = 2**63 - 1  # and nothing larger
-_MOST_DIGITS = 19
+_NANO = Fraction(1, 10**9)  # the smallest quantity; Kubernetes rounds up to it
+_MAX = 2**63 - 1  # the largest quantity
+_MAX_DIGITS = 19
 
 _THOUSANDS = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _DECIMAL = {suffix: Fraction(1000) ** power for power, suffix in enumerate(_THOUSANDS, -3)}
@@ -24,7 +24,7 @@ _PATTERN = re.compile(
 
 
 class Notation(Enum):
-    """How an amount is written. A sum is written like its first part, as Kubernetes does."""
+    """The notation of a quantity. A sum has that of its first part, as in Kubernetes."""
 
     DECIMAL = "k"
     BINARY = "Ki"
@@ -33,7 +33,7 @@ class Notation(Enum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """An amount, and how people like to see it."""
+    """An amount and its notation."""
 
     amount: Fraction
     notation: Notation = Notation.DECIMAL
@@ -60,10 +60,10 @@ ZERO = Quantity(Fraction(0))
 
 
 def parse_quantity(text: int | str) -> Quantity:
-    """The amount that a text stands for; ValueError if it is none."""
+    """The quantity in a text; ValueError if the text is not one."""
     match = _PATTERN.fullmatch(str(text))
     if match is None:
-        raise ValueError(f"{text!r} is no quantity; expected something like 500m, 2Gi or 1e3")
+        raise ValueError(f"{text!r} is not a quantity such as 500m, 2Gi or 1e3")
     if match["exponent"]:
         size, notation = _scaled(match["digits"], int(match["exponent"])), Notation.EXPONENT
     else:
@@ -73,28 +73,28 @@ def parse_quantity(text: int | str) -> Quantity:
 
 
 def _scaled(digits: str, exponent: int) -> Fraction:
-    """Digits with an exponent. It may be so large that nobody could write the number down."""
+    """Digits with an exponent, which may be too large to compute the number."""
     number = Decimal(digits)
     if number == 0:
         return Fraction(0)
     magnitude = number.adjusted() + exponent
-    if magnitude > _MOST_DIGITS:
-        return Fraction(_MOST)
-    if magnitude < -_MOST_DIGITS:
+    if magnitude > _MAX_DIGITS:
+        return Fraction(_MAX)
+    if magnitude < -_MAX_DIGITS:
         return _NANO
     return _rounded(Fraction(number) * Fraction(10) ** exponent)
 
 
 def _rounded(amount: Fraction) -> Fraction:
-    return min(ceil(amount / _NANO) * _NANO, Fraction(_MOST))
+    return min(ceil(amount / _NANO) * _NANO, Fraction(_MAX))
 
 
 def _scales(quantity: Quantity) -> dict[str, Fraction]:
     """The suffixes that a quantity may be written with."""
     if quantity.notation is Notation.EXPONENT:
-        powers = range(-9, _MOST_DIGITS, 3)
+        powers = range(-9, _MAX_DIGITS, 3)
         return {f"e{power}" if power else "": Fraction(10) ** power for power in powers}
-    # Bytes are whole, and below 1Ki there is no binary suffix: Kubernetes turns to decimal there.
+    # Fractions and amounts below 1Ki have no binary suffix: Kubernetes writes them in decimal.
     is_binary = abs(quantity.amount) >= 1024 and quantity.amount.denominator == 1
     if quantity.notation is Notation.BINARY and is_binary:
         return {"": Fraction(1), **_BINARY}

@@ -1,4 +1,4 @@
-"""The Service through which the pods of a job find each other by name."""
+"""The headless Service that gives the pods of a job their DNS names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from .ownership import metadata
 
 
 def service(job: MPIJob) -> Manifest:
-    """A headless Service: no address of its own, only a DNS name per pod."""
+    """The Service of a job: without a cluster IP, with a DNS name for each pod."""
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
@@ -18,15 +18,15 @@ def service(job: MPIJob) -> Manifest:
         "spec": {
             "clusterIP": "None",
             "selector": labels.pod_selector(job),
-            # A name that comes when its pod is ready comes late: name servers remember for seconds
-            # that there was none. Launchers wait for the sshd behind it anyway, and a worker that
-            # is not ready for a moment is still the one its ranks talk to.
+            # DNS servers cache for seconds that a name does not exist, so names must exist before
+            # pods are ready. Launchers wait for the sshd anyway, and the ranks of a worker that is
+            # unready for a moment still need its name.
             "publishNotReadyAddresses": True,
         },
     }
 
 
 def service_differs(stored_spec: Mapping[str, Any], job: MPIJob) -> bool:
-    """Whether a stored Service has to be corrected. What others added to it is left alone."""
+    """Whether our fields of a stored Service differ. Fields that others added do not count."""
     is_public = stored_spec.get("publishNotReadyAddresses")  # left out if false
     return stored_spec.get("selector") != labels.pod_selector(job) or not is_public

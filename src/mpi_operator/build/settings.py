@@ -1,18 +1,18 @@
-"""What an operator is told once, and every job of it has in common."""
+"""The settings that all jobs share. They have their own file because every builder uses them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the cluster is set up."""
+    """How the cluster is set up, from the flags of the operator."""
 
     cluster_domain: str = ""
-    """The DNS domain of the cluster. Without it host names end in `svc`, which works in any."""
+    """The DNS domain of the cluster. Without it host names end in `svc`, which works everywhere."""
 
     gang_scheduler: str = ""
-    """Who starts all pods of a job or none: nobody, `volcano`, or the name of a scheduler that has
-    the coscheduling plugin."""
+    """The gang scheduler: `volcano` or the name of a scheduler with the coscheduling plugin; empty
+    for none."""
 
     uses_ssh: bool = True
-    """Whether launchers reach workers by ssh. If not, whoever runs the pods sees to that."""
+    """Whether launchers reach workers by ssh. The local kubelet has another way."""

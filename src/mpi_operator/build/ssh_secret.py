@@ -1,4 +1,4 @@
-"""The key pair with which the pods of a job, and only those, reach each other."""
+"""The Secret with the SSH key pair that the pods of one job share."""
 
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from mpi_operator.kube.resources import SECRETS, Manifest
 from .ownership import metadata
 from .volumes import Volume
 
-_PRIVATE = "ssh-privatekey"  # Kubernetes wants this key in a Secret of this type
+_PRIVATE = "ssh-privatekey"  # required in a Secret of type kubernetes.io/ssh-auth
 _PUBLIC = "ssh-publickey"
 _FILES = {"id_rsa": _PRIVATE, "id_rsa.pub": _PUBLIC, "authorized_keys": _PUBLIC}
 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """Both keys as OpenSSH writes them to files."""
+    """Both keys in the file format of OpenSSH."""
 
     private: str = field(repr=False)
     public: str
 
 
 def ssh_secret(job: MPIJob, keys: KeyPair) -> Manifest:
-    """The Secret with a key pair."""
+    """The Secret of a job."""
     return {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
@@ -35,10 +35,10 @@ def ssh_secret(job: MPIJob, keys: KeyPair) -> Manifest:
 
 
 def ssh_volume(job: MPIJob) -> Volume:
-    """The same as the `.ssh` directory of who runs the job."""
+    """The Secret as the `.ssh` directory of the user that the containers run as."""
     path = job.spec.ssh_auth_mount_path
-    # The files belong to root. For root ssh insists on 0600; anybody else could not read that, and
-    # ssh does not mind a mode of files that are not the user's own.
+    # The files belong to root. As root, ssh insists on mode 0600. Other users could not read such
+    # files, and ssh accepts any mode of files that belong to someone else.
     mode = {"defaultMode": 0o600} if normpath(path) == "/root/.ssh" else {}
     items = [{"key": key, "path": file} for file, key in _FILES.items()]
     secret = {"secretName": names.ssh_secret(job), "items": items, **mode}

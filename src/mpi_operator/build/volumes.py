@@ -1,4 +1,4 @@
-"""What is mounted into the first container of a pod, and how it gets along with the user's."""
+"""The volumes that the operator adds to the first container, next to the user's own."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,29 +11,29 @@ from mpi_operator.kube.resources import Manifest
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume, and where the first container finds it."""
+    """A volume and its mount path in the first container."""
 
     name: str
     source: Manifest
     mount_path: str
 
 
-class Added(NamedTuple):
-    """What a pod gets on top of its own."""
+class AddedVolumes(NamedTuple):
+    """The volumes and mounts to add to those of a pod."""
 
     volumes: list[Manifest]
     mounts: list[Manifest]
 
 
-def added(volumes: Iterable[Volume], pod_spec: Manifest) -> Added:
-    """Ours, so that nothing of the user's is lost:
+def added_volumes(volumes: Iterable[Volume], pod_spec: Manifest) -> AddedVolumes:
+    """Our volumes and mounts, adapted to the pod's own:
 
-    - The user mounts something at our path: theirs stays. Our volume is still there, for this
-      mount and those of sidecars may be of it.
-    - The user has a volume of our name: ours takes another name.
-    - Both: the user has taken care of it, and nothing is added.
+    - If the user mounts something at our path, that mount stays. Our volume is added, because
+      this mount and those of sidecars may refer to it.
+    - If the user has a volume with our name, ours gets another name.
+    - If both, nothing is added: the user has taken care of it.
     """
-    result = Added([], [])
+    result = AddedVolumes([], [])
     names = {volume["name"] for volume in pod_spec.get("volumes") or ()}
     mounts = pod_spec["containers"][0].get("volumeMounts") or ()
     paths = {normpath(mount["mountPath"]) for mount in mounts}

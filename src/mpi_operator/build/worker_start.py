@@ -1,6 +1,6 @@
-"""How a worker starts: it keeps its environment for the ranks, and tells when its sshd listens.
+"""How a worker starts: it stores its environment for the ranks, and is probed until sshd listens.
 
-Only for commands that we know: our own, an sshd, a shell. Anything else is the image's own affair.
+Only for known commands: the default one, an sshd, a shell. Other commands are left unchanged.
 """
 
 import re
@@ -18,19 +18,16 @@ _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 _PORT_OPTION = re.compile(r"-p|(-o\s*)?(Port|ListenAddress)\b", re.IGNORECASE)
 _SCRIPT = ("/bin/sh", f"{scripts.PATH}/{scripts.WORKER}")
 _PROBE = ("/bin/sh", f"{scripts.PATH}/{scripts.WORKER_READY}")
-_DAYS = 1_000_000  # seconds: whoever fails a startup probe for good is killed
+_MAX_FAILURES = 1_000_000  # many days: Kubernetes kills a container whose startup probe fails
 
 
 def default_command(container: Manifest) -> Manifest:
-    """An sshd where the template does not say what runs."""
+    """An sshd, if the template has no command."""
     return {} if _is_given(container) else {"command": list(SSHD)}
 
 
-def started(container: Manifest, port: int | None = None, *, is_awaited: bool) -> Manifest:
-    """The fields of a worker's container that the start is about.
-
-    `is_awaited` where the launcher is not made before the worker is ready.
-    """
+def start_fields(container: Manifest, port: int | None = None, *, launcher_waits: bool) -> Manifest:
+    """The command, arguments, probe and ports of a worker's container."""
     command, args = _command(container), list(container.get("args") or ())
     if port is not None:
         option = ["-p", str(port)]
@@ -38,19 +35,19 @@ def started(container: Manifest, port: int | None = None, *, is_awaited: bool) -
     return {
         **({"command": [*_SCRIPT, *command]} if _is_known(command) else {}),
         **({"args": args} if args else {}),
-        **(_probe([*command[1:], *args], is_awaited) if _is_probed(container) else {}),
+        **(_probe([*command[1:], *args], launcher_waits) if _is_probed(container) else {}),
         **_ports(container, port),
     }
 
 
 def probed_container(worker: WorkerSpec) -> str:
-    """The container that counts as ready when its sshd listens; empty where none does."""
+    """The container that is ready when its sshd listens; empty if there is no probe for that."""
     container: Manifest = worker.template["spec"]["containers"][0]
     return str(container["name"]) if _is_probed(container) else ""
 
 
 def takes_port(container: Manifest) -> bool:
-    """Whether it is an sshd that is not told yet where to listen."""
+    """Whether a container runs an sshd without a port in its arguments."""
     command = [*_command(container), *(container.get("args") or ())]
     return _is_sshd(command) and not any(map(_is_about_ports, command))
 
@@ -83,18 +80,18 @@ def _has_probe(container: Manifest) -> bool:
     return bool(container.get("readinessProbe") or container.get("startupProbe"))
 
 
-def _probe(arguments: Sequence[str], is_awaited: bool) -> Manifest:
-    """Asked until it has answered once: a worker costs nothing while it runs.
+def _probe(arguments: Sequence[str], launcher_waits: bool) -> Manifest:
+    """A startup probe: once it has succeeded, a worker costs nothing.
 
-    To ask takes a node as much as to start a container. Where nobody waits for the answer, that is
-    left for when the launcher has begun.
+    Each probe costs a node as much as starting a container. If the launcher does not wait for the
+    workers, the first probe is delayed until the launcher has started.
     """
     probe = {
         "exec": {"command": [*_PROBE, *arguments]},
-        **({} if is_awaited else {"initialDelaySeconds": 1}),
+        **({} if launcher_waits else {"initialDelaySeconds": 1}),
         "periodSeconds": 1,
         "timeoutSeconds": 10,
-        "failureThreshold": _DAYS,
+        "failureThreshold": _MAX_FAILURES,
     }
     return {"startupProbe": probe}
 
@@ -102,6 +99,6 @@ def _probe(arguments: Sequence[str], is_awaited: bool) -> Manifest:
 def _ports(container: Manifest, port: int | None) -> Manifest:
     if port is None:
         return {}
-    # A host port, too: on the network of the node they are the same.
+    # On the network of the node, the host port is the same.
     ours = {"containerPort": port, "hostPort": port, "protocol": "TCP"}
     return {"ports": [*(container.get("ports") or ()), ours]}

@@ -36,7 +36,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Manifest], None]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Without anchors, which nobody can read, and with lines that stay lines."""
+    """Without anchors, and with multi-line strings as blocks."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

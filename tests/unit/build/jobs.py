@@ -1,4 +1,4 @@
-"""Jobs to build things for, and short ways to look at what was built."""
+"""Jobs for these tests, and helpers that look at manifests."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ UID = "0a1b2c3d-0000-4000-8000-000000000000"
 def make_job(
     name: str = "pi", *, annotations: dict[str, str] | None = None, **changes: Any
 ) -> MPIJob:
-    """A stored job with a launcher and two workers; what is given is laid over that."""
+    """A stored job with a launcher and two workers; `changes` override it."""
     manifest = mpijob(name, "lab", **changes)
     manifest["metadata"] |= {"uid": UID, "annotations": annotations or {}}
     return decode_job(manifest)

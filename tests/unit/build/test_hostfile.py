@@ -1,4 +1,4 @@
-"""Where ranks run."""
+"""The hostfile and the discovery script."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ ONE: dict[str, Any] = {"worker": {"replicas": 1}}
             "pi-launcher.pi.lab.svc slots=1\n"
             "pi-worker-0.pi.lab.svc slots=1\n"
             "pi-worker-1.pi.lab.svc slots=1\n",
-            id="Open MPI, a launcher that works too comes first",
+            id="Open MPI, a launcher that runs ranks comes first",
         ),
         pytest.param(
             make_job(**BOTH, **ONE),
             DOMAIN,
             "pi-launcher.pi.lab.svc.example.org slots=1\n"
             "pi-worker-0.pi.lab.svc.example.org slots=1\n",
-            id="Open MPI, a launcher that works too, in a cluster with a domain",
+            id="Open MPI, a launcher that runs ranks, in a cluster with a domain",
         ),
         pytest.param(
             make_job(**BOTH, worker={"replicas": 0}),
@@ -96,7 +96,7 @@ def test_the_hostfile_lists_every_host_of_the_spec(job, settings, text):
 @pytest.mark.parametrize(
     ("job", "running", "settings", "hosts"),
     [
-        pytest.param(make_job(), [], NONE, [], id="nobody runs"),
+        pytest.param(make_job(), [], NONE, [], id="no worker runs"),
         pytest.param(
             make_job(slotsPerWorker=4),
             [0, 1],
@@ -109,14 +109,14 @@ def test_the_hostfile_lists_every_host_of_the_spec(job, settings, text):
             [],
             NONE,
             ["pi-launcher.pi.lab.svc:1"],
-            id="a launcher that works too is always there",
+            id="a launcher that runs ranks is always there",
         ),
         pytest.param(
             make_job(**BOTH),
             [1],
             NONE,
             ["pi-launcher.pi.lab.svc:1", "pi-worker-1.pi.lab.svc:1"],
-            id="a launcher that works too comes first",
+            id="a launcher that runs ranks comes first",
         ),
         pytest.param(
             make_job(),
@@ -130,14 +130,14 @@ def test_the_hostfile_lists_every_host_of_the_spec(job, settings, text):
             [0],
             DOMAIN,
             ["pi-launcher.pi.lab.svc.example.org:1", "pi-worker-0.pi.lab.svc.example.org:1"],
-            id="with a cluster domain and a launcher that works too",
+            id="with a cluster domain and a launcher that runs ranks",
         ),
         pytest.param(
             make_job(worker={"replicas": 12}),
             [10, 2, 2, 0],
             NONE,
             [f"pi-worker-{ordinal}.pi.lab.svc:1" for ordinal in (0, 2, 10)],
-            id="workers are in the order of their numbers, each once",
+            id="workers are in the order of their indexes, each once",
         ),
         pytest.param(
             make_job(mpiImplementation="Intel"),
@@ -148,7 +148,7 @@ def test_the_hostfile_lists_every_host_of_the_spec(job, settings, text):
         ),
     ],
 )
-def test_the_script_prints_the_hosts_that_run(job, running, settings, hosts):
+def test_the_script_prints_the_running_hosts(job, running, settings, hosts):
     script = discover_script(job, running, settings)
     assert script == "".join(f"{line}\n" for line in ["#!/bin/sh", *(f"echo {h}" for h in hosts)])
 
@@ -171,8 +171,8 @@ def test_what_a_script_lists_can_be_read_back(running, launcher_works, settings)
         pytest.param("echo pie-worker-1.pie.lab.svc\n", set(), id="a worker of another job"),
         pytest.param("# echo pi-worker-1.pi.lab.svc\n", set(), id="a comment"),
         pytest.param("echo pi-worker-1; reboot\n", set(), id="a line that does more"),
-        pytest.param("echo pi-worker-01.pi.lab.svc\n", set(), id="a number that none of us writes"),
-        pytest.param("echo pi-worker-" + "9" * 5000, set(), id="a number beyond all bounds"),
+        pytest.param("echo pi-worker-01.pi.lab.svc\n", set(), id="an index with a leading zero"),
+        pytest.param("echo pi-worker-" + "9" * 5000, set(), id="a huge index"),
         pytest.param("echo pi-worker-\u0661.pi.lab.svc", set(), id="digits of another script"),
         pytest.param("\x00\udc80 nonsense", set(), id="no script at all"),
     ],
@@ -187,9 +187,9 @@ def test_reading_a_script_never_fails(text):
 
 
 @pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
-def test_no_job_that_could_work_has_too_many_workers(implementation):
+def test_the_limit_of_workers_excludes_no_job_that_could_work(implementation):
     job = decode_job(
         mpijob("a", "b", mpiImplementation=implementation, worker={"replicas": 20_000})
     )
-    everybody = hostfile(job, NONE), discover_script(job, range(20_000), NONE)
-    assert sum(map(len, everybody)) > 2**20  # what a ConfigMap takes
+    texts = hostfile(job, NONE), discover_script(job, range(20_000), NONE)
+    assert sum(map(len, texts)) > 2**20  # the limit of a ConfigMap

@@ -57,23 +57,23 @@ ENVIRONMENTS = {"OpenMPI": OPEN_MPI, "Intel": INTEL, "MPICH": MPICH}
 
 
 @pytest.mark.parametrize("implementation", Implementation)
-def test_the_launcher_is_told_where_the_hosts_are(implementation):
+def test_the_launcher_knows_the_hostfile(implementation):
     found = environment(pod_spec(mpiImplementation=implementation.value, slotsPerWorker=5))
     expected = {"K_MPI_JOB_ROLE": "launcher", **ENVIRONMENTS[implementation], **NO_GPUS}
     assert list(found.items()) == list(expected.items())
 
 
-def test_a_launcher_that_works_too_keeps_its_gpus():
+def test_a_launcher_that_runs_ranks_keeps_its_gpus():
     assert not NO_GPUS.keys() & environment(pod_spec(runLauncherAsWorker=True)).keys()
 
 
 @pytest.mark.parametrize("name", ["NVIDIA_VISIBLE_DEVICES", "OMPI_MCA_plm_rsh_args"])
-def test_the_user_may_set_what_we_would_set(name):
+def test_the_user_may_set_our_variables(name):
     given = [{"name": name, "value": "mine"}]
     assert environment(pod_spec(launcher=pods(env=given)))[name] == "mine"
 
 
-def test_the_launcher_runs_what_its_image_runs_unless_told():
+def test_the_launcher_runs_the_command_of_its_image_by_default():
     assert "command" not in first_container(pod_spec())
     spec = pod_spec(launcher=pods(command=["mpirun"], args=["pi"]))
     assert first_container(spec)["command"] == ["mpirun"]
@@ -112,7 +112,7 @@ def test_the_launcher_has_a_fixed_host_name_and_no_search_domain():
         pytest.param(
             {"backoffLimit": 3, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5},
             {"backoffLimit": 3, "activeDeadlineSeconds": 60},
-            id="the time to live is the operator's business",
+            id="the operator itself handles the TTL",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_suspended_launcher_says_so():
 
 
 @pytest.mark.parametrize(("works", "index"), [(True, "0"), (False, None)])
-def test_only_a_launcher_that_works_too_has_an_index(works, index):
+def test_only_a_launcher_that_runs_ranks_has_an_index(works, index):
     job = launcher_job(make_job(runLauncherAsWorker=works), NONE, suspend=False)
     labels = job["spec"]["template"]["metadata"]["labels"]
     assert labels.get("training.kubeflow.org/replica-index") == index
@@ -144,7 +144,7 @@ def stored(**changes: Any) -> Manifest:
 
 
 def admitted(**pod: Any) -> Manifest:
-    """What Kueue makes of a launcher when it lets a job go."""
+    """A launcher as Kueue admits it."""
     role = pods(pod)
     role["template"]["metadata"] = {"labels": {"flavour": "a"}, "annotations": {"podset": "b"}}
     return role
@@ -157,7 +157,7 @@ DIRECTIVES = {
 }
 
 
-def test_a_resumed_launcher_goes_where_todays_template_says():
+def test_a_resumed_launcher_has_the_directives_of_the_current_template():
     job = make_job(launcher=admitted(**DIRECTIVES))
     template = resumed(stored(), job, NONE)["spec"]["template"]
     assert {name: template["spec"][name] for name in DIRECTIVES} == DIRECTIVES
@@ -165,7 +165,7 @@ def test_a_resumed_launcher_goes_where_todays_template_says():
     assert template["metadata"]["labels"]["flavour"] == "a"
 
 
-def test_a_resumed_launcher_forgets_where_it_was_to_run_before():
+def test_a_resumed_launcher_drops_earlier_directives():
     before = stored(launcher=pods(DIRECTIVES))
     assert (
         not DIRECTIVES.keys() & resumed(before, make_job(), NONE)["spec"]["template"]["spec"].keys()
@@ -197,14 +197,14 @@ def test_a_resumed_launcher_stays_in_its_gang(settings):
     assert after["spec"]["template"] == before["spec"]["template"]
 
 
-def test_resuming_changes_nothing_that_is_given():
+def test_resuming_does_not_change_its_arguments():
     before = stored(launcher=pods(DIRECTIVES))
     untouched = copy.deepcopy(before)
     resumed(before, make_job(launcher=admitted(nodeSelector={"a": "b"})), NONE)
     assert before == untouched
 
 
-def test_a_launcher_of_upstream_without_annotations_can_be_resumed():
+def test_a_launcher_of_the_go_operator_without_annotations_can_be_resumed():
     before = stored()
     before["spec"]["template"]["metadata"] = None
     after = resumed(before, make_job(launcher=admitted()), NONE)

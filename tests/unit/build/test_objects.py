@@ -28,13 +28,13 @@ EVERYTHING = [*OBJECTS.items(), ("pi-worker-1", worker_pod(PI, 1, NONE)), ("pi",
 
 
 @pytest.mark.parametrize(("name", "manifest"), EVERYTHING)
-def test_everything_has_its_name_and_belongs_to_its_job(name, manifest):
+def test_every_object_has_its_name_and_its_owner(name, manifest):
     metadata = manifest["metadata"]
     assert (metadata["namespace"], metadata["name"]) == ("lab", name)
     assert metadata["ownerReferences"] == [owner_reference(PI)]
 
 
-def test_a_job_is_the_only_controller_of_what_is_made_for_it():
+def test_a_job_is_the_only_controller_of_its_objects():
     assert owner_reference(PI) == {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
@@ -46,7 +46,7 @@ def test_a_job_is_the_only_controller_of_what_is_made_for_it():
 
 
 @pytest.mark.parametrize("manifest", [*OBJECTS.values(), GROUP])
-def test_what_is_no_pod_has_the_labels_of_objects(manifest):
+def test_objects_other_than_pods_have_object_labels(manifest):
     assert manifest["metadata"]["labels"] == {
         "app": "pi",
         "training.kubeflow.org/operator-name": "mpi-operator",
@@ -90,7 +90,7 @@ HIDDEN = {name: value for name, value in STORED.items() if name != "publishNotRe
         pytest.param({**STORED, "selector": None}, True, id="a null selector"),
     ],
 )
-def test_when_a_stored_service_has_to_be_corrected(stored, differs):
+def test_when_a_stored_service_needs_an_update(stored, differs):
     assert service_differs(stored, PI) is differs
 
 
@@ -105,11 +105,11 @@ def test_the_config_map_has_the_hosts_and_the_scripts():
     assert config_map(PI, [1], NONE)["data"] == HOSTS | ours
 
 
-def test_where_nobody_uses_ssh_there_are_no_scripts():
+def test_without_ssh_there_are_no_scripts():
     assert config_map(PI, [1], NO_SSH)["data"] == HOSTS
 
 
-def test_the_config_map_may_remember_things():
+def test_the_config_map_may_have_annotations():
     assert config_map(PI, [], NONE, {"a": "b"})["metadata"]["annotations"] == {"a": "b"}
     assert "annotations" not in config_map(PI, [], NONE)["metadata"]
 

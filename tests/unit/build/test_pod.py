@@ -53,7 +53,7 @@ def test_labels_and_annotations_of_the_template_are_kept(pod: Pod):
     assert metadata["annotations"] == {"note": "b"}
 
 
-def test_our_labels_win(pod: Pod):
+def test_our_labels_take_precedence(pod: Pod):
     role = pods()
     role["template"]["metadata"] = {"labels": {"training.kubeflow.org/job-name": "another"}}
     labels = pod(job_of(role))["metadata"]["labels"]
@@ -110,7 +110,7 @@ def test_the_restart_policy_is_that_of_the_role(pod: Pod):
     assert pod(job_of(role))["spec"]["restartPolicy"] == "OnFailure"
 
 
-def test_the_users_environment_comes_first_and_wins(pod: Pod):
+def test_the_users_environment_comes_first_and_takes_precedence(pod: Pod):
     given = [
         {"name": "A", "value": "1"},
         {"name": "K_MPI_JOB_ROLE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -130,12 +130,12 @@ def test_the_users_environment_comes_first_and_wins(pod: Pod):
         pytest.param({"terminationMessagePolicy": "File"}, "File", id="the user's choice"),
     ],
 )
-def test_what_a_container_leaves_as_its_last_words(pod: Pod, given, policy):
+def test_the_termination_message_policy(pod: Pod, given, policy):
     container = first_container(pod(job_of(pods(**given)))["spec"])
     assert container["terminationMessagePolicy"] == policy
 
 
-def test_only_the_first_container_is_equipped(pod: Pod):
+def test_only_the_first_container_has_additions(pod: Pod):
     sidecar = {"name": "proxy", "image": "example.com/proxy:1"}
     role = pods()
     role["template"]["spec"]["containers"].append(sidecar)
@@ -167,7 +167,7 @@ def test_the_keys_are_mounted_for_root_with_a_strict_mode(pod: Pod):
         pytest.param("/home/mpiuser/.ssh", None, id="another user could not read a strict one"),
     ],
 )
-def test_the_mode_of_the_keys_depends_on_who_reads_them(pod: Pod, path, mode):
+def test_the_mode_of_the_keys_depends_on_the_user(pod: Pod, path, mode):
     spec = pod(job_of(sshAuthMountPath=path))["spec"]
     assert volumes(spec)["ssh-auth"]["secret"].get("defaultMode") == mode
     assert mounts(spec)[path] == "ssh-auth"
@@ -225,7 +225,7 @@ OTHER = [{"name": "keys", "secret": {"secretName": "mine"}}]
         ),
     ],
 )
-def test_our_volume_gets_along_with_the_users(pod: Pod, given, mounted, expected, ours):
+def test_our_volume_does_not_clash_with_the_users(pod: Pod, given, mounted, expected, ours):
     spec = pod(job_of(pods({"volumes": given}, volumeMounts=mounted)))["spec"]
     assert mounts(spec).get("/root/.ssh") == expected
     assert len(volumes(spec)) == len(spec["volumes"])
@@ -291,7 +291,7 @@ NULLS = {
         {"template": NULLS | {"metadata": {"labels": None, "annotations": None}}},
     ],
 )
-def test_nulls_are_as_good_as_nothing(pod: Pod, role):
+def test_nulls_mean_not_given(pod: Pod, role):
     clean = job_of()
     specs = clean.spec.mpi_replica_specs
     assert specs.worker is not None

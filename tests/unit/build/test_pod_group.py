@@ -1,4 +1,4 @@
-"""What a gang scheduler is told."""
+"""The PodGroup of a job."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ LONE_LAUNCHER = without_workers(runPolicy={"schedulingPolicy": {"minAvailable": 
                 "queue": "project-x",
                 "priorityClassName": "high",
             },
-            id="Volcano, what the policy says is what counts",
+            id="Volcano, the policy takes precedence",
         ),
         pytest.param(
             EVERYTHING_SET,
@@ -81,7 +81,7 @@ LONE_LAUNCHER = without_workers(runPolicy={"schedulingPolicy": {"minAvailable": 
                 "minResources": {"cpu": 100, "memory": "512Gi"},
                 "scheduleTimeoutSeconds": 100,
             },
-            id="scheduler-plugins, what the policy says is what counts",
+            id="scheduler-plugins, the policy takes precedence",
         ),
         pytest.param(
             NO_POLICY,
@@ -92,13 +92,13 @@ LONE_LAUNCHER = without_workers(runPolicy={"schedulingPolicy": {"minAvailable": 
                 "queue": "project-y",
                 "priorityClassName": "high",
             },
-            id="Volcano, without a policy everybody starts together",
+            id="Volcano, without a policy all pods start together",
         ),
         pytest.param(
             NO_POLICY,
             PLUGINS,
             {"minMember": 3, "minResources": {"cpu": "21", "memory": "42Gi"}},
-            id="scheduler-plugins, without a policy everybody starts together",
+            id="scheduler-plugins, without a policy all pods start together",
         ),
         pytest.param(
             LONE_LAUNCHER, VOLCANO, {"minMember": 1}, id="Volcano, a launcher that asks for nothing"
@@ -154,10 +154,10 @@ def test_the_priority_class_of_a_group(policy, launcher, worker, expected):
         pytest.param({}, True, 100, id="else all workers and the launcher"),
         pytest.param({}, False, 99, id="without a launcher that still waits for the workers"),
         pytest.param({"minAvailable": 2}, False, 2, id="the policy, with or without launcher"),
-        pytest.param({"minAvailable": 0}, True, 0, id="nobody, if the policy says so"),
+        pytest.param({"minAvailable": 0}, True, 0, id="none, if the policy says so"),
     ],
 )
-def test_how_many_start_together(policy, with_launcher, members):
+def test_min_member(policy, with_launcher, members):
     job = make_job(worker={"replicas": 99}, runPolicy={"schedulingPolicy": policy})
     assert spec_of(job, with_launcher=with_launcher)["minMember"] == members
 
@@ -195,13 +195,13 @@ TWO_CONTAINERS = {
             ),
             {},
             sized("1", "3Gi"),
-            id="the policy says how much",
+            id="the policy sets the resources",
         ),
         pytest.param(
             group_of(0, asking(sized(2, "1Gi")), asking(sized(10, "32Gi"))),
             {},
             None,
-            id="a group of nobody needs nothing",
+            id="an empty group needs nothing",
         ),
         pytest.param(
             group_of(None, asking(sized(2, "1Gi")), asking(sized(10, "32Gi"), replicas=2)),
@@ -273,7 +273,7 @@ TWO_CONTAINERS = {
         ),
     ],
 )
-def test_what_must_be_free(settings, job, priorities, resources):
+def test_min_resources(settings, job, priorities, resources):
     assert spec_of(job, settings, priorities).get("minResources") == resources
 
 
@@ -299,11 +299,11 @@ def test_what_must_be_free(settings, job, priorities, resources):
         pytest.param(
             {"requests": {"cpu": "1e1.5", "memory": "1Gi"}},
             {"memory": "3Gi"},
-            id="what the server will refuse is not counted",
+            id="an invalid quantity does not count",
         ),
     ],
 )
-def test_what_a_container_asks_for(resources, total):
+def test_the_requests_of_a_container(resources, total):
     job = make_job(worker=pods(resources=resources) | {"replicas": 3})
     assert min_resources(job, 3, {}, with_launcher=False) == total
 
@@ -367,7 +367,7 @@ TIMED = pod_group(EVERYTHING_SET, PLUGINS, {}, with_launcher=True)
         ),
     ],
 )
-def test_when_a_stored_group_has_to_be_corrected(stored, wanted, needed):
+def test_when_a_stored_group_needs_an_update(stored, wanted, needed):
     assert needs_update(stored, wanted) is needed
 
 
@@ -388,7 +388,7 @@ def test_a_correction_sets_what_is_wanted_and_removes_what_is_not() -> None:
     }
 
 
-def test_a_launcher_that_waits_is_not_waited_for() -> None:
+def test_the_group_leaves_out_a_launcher_that_waits() -> None:
     job = make_job(runPolicy={"schedulingPolicy": {"minAvailable": 3}})
     group = pod_group(job, VOLCANO, {}, with_launcher=False)
     assert group["spec"]["minMember"] == 2

@@ -105,13 +105,13 @@ def test_a_template_is_never_changed(job, settings):
 
 
 @given(JOBS, SETTINGS)
-def test_asking_twice_gives_the_same_answer(job, settings):
+def test_building_twice_gives_the_same_manifests(job, settings):
     assert pod_specs(job, settings) == pod_specs(job, settings)
     assert config_map(job, [0], settings) == config_map(job, [0], settings)
 
 
 @given(JOBS, SETTINGS)
-def test_no_name_or_path_is_there_twice(job, settings):
+def test_names_and_paths_are_unique(job, settings):
     for spec in pod_specs(job, settings):
         container = first_container(spec)
         for names in (
@@ -124,7 +124,7 @@ def test_no_name_or_path_is_there_twice(job, settings):
 
 
 @given(JOBS, SETTINGS)
-def test_what_the_user_set_is_still_there(job, settings):
+def test_the_users_settings_are_kept(job, settings):
     roles = [job.spec.launcher, *[job.spec.worker] * job.spec.worker_count]
     for role, spec in zip(roles, pod_specs(job, settings), strict=True):
         given_spec = role.template["spec"]
@@ -156,7 +156,7 @@ def test_resuming_an_unchanged_job_only_resumes_it(job, settings):
 
 
 @given(JOBS, GANGS, st.booleans())
-def test_what_was_just_built_needs_no_correction(job, settings, with_launcher):
+def test_a_new_manifest_needs_no_update(job, settings, with_launcher):
     group = pod_group(job, settings, {"low": 1, "high": 2}, with_launcher=with_launcher)
     assert not needs_update(group["spec"], group)
     assert not service_differs(service(job)["spec"], job)

@@ -1,4 +1,4 @@
-"""Amounts of resources."""
+"""Resource quantities."""
 
 from fractions import Fraction
 
@@ -43,7 +43,7 @@ from mpi_operator.build.quantity import ZERO, Notation, Quantity, parse_quantity
         ("0e999999999999", 0),
     ],
 )
-def test_what_a_quantity_stands_for(text, amount):
+def test_amounts(text, amount):
     assert parse_quantity(text).amount == amount
 
 
@@ -52,12 +52,12 @@ def test_what_a_quantity_stands_for(text, amount):
     [
         pytest.param("0.1n", Fraction(1, 10**9), id="less than a billionth is a billionth"),
         pytest.param("1e-999999999", Fraction(1, 10**9), id="a tiny exponent"),
-        pytest.param("1e999999999", 2**63 - 1, id="an exponent that nobody can write out"),
+        pytest.param("1e999999999", 2**63 - 1, id="a huge exponent"),
         pytest.param("9999Ei", 2**63 - 1, id="more than there is"),
         pytest.param("-9999Ei", -(2**63 - 1), id="less than there is"),
     ],
 )
-def test_what_kubernetes_cannot_count_is_rounded_as_it_does(text, amount):
+def test_rounding_as_in_kubernetes(text, amount):
     assert parse_quantity(text).amount == amount
 
 
@@ -65,8 +65,8 @@ def test_what_kubernetes_cannot_count_is_rounded_as_it_does(text, amount):
     "text",
     ["", " 1", "1 ", "1Kb", "1ki", "m", ".", "1e", "1e1.5", "1.2.3", "--1", "\u0661", "nan", "0x1"],
 )
-def test_what_is_no_quantity(text):
-    with pytest.raises(ValueError, match="is no quantity"):
+def test_invalid_quantities(text):
+    with pytest.raises(ValueError, match="is not a quantity"):
         parse_quantity(text)
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_quantity(text):
         ("-2Gi", "-2Gi"),
     ],
 )
-def test_how_a_quantity_is_written(text, canonical):
+def test_the_canonical_form(text, canonical):
     assert str(parse_quantity(text)) == canonical
 
 
@@ -119,12 +119,12 @@ QUANTITIES = st.builds(Quantity, AMOUNTS, st.sampled_from(Notation))
 
 
 @given(QUANTITIES)
-def test_what_is_written_can_be_read_back(quantity):
+def test_the_text_of_a_quantity_can_be_parsed(quantity):
     assert parse_quantity(str(quantity)).amount == quantity.amount
 
 
 @given(st.builds(Quantity, AMOUNTS, st.sampled_from([Notation.DECIMAL, Notation.EXPONENT])))
-def test_what_is_canonical_stays_as_it_is(quantity):
+def test_the_canonical_form_is_stable(quantity):
     assert str(parse_quantity(str(quantity))) == str(quantity)
 
 

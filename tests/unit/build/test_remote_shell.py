@@ -1,4 +1,4 @@
-"""How launchers are told to start their daemons. What the script does is in tests/local."""
+"""How launchers reach workers. Tests of the script itself are in tests/local."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def test_a_launcher_uses_our_remote_shell_unless_the_user_chose_one(
         ("OpenMPI", "PRTE_MCA_plm", "ssh", True),
     ],
 )
-def test_who_asks_for_ssh_gets_ssh_that_waits(implementation, variable, value, is_ours):
+def test_a_choice_of_ssh_means_our_remote_shell(implementation, variable, value, is_ours):
     launcher = pods(env=[{"name": variable, "value": value}])
     job = make_job(mpiImplementation=implementation, launcher=launcher)
     assert chooses_remote_shell(job) != is_ours
@@ -67,7 +67,7 @@ OWN = {"volumes": [{"name": "mine", "emptyDir": {}}]}
 
 @pytest.mark.parametrize("path", ["/etc/mpi", "/etc/mpi/", "/etc/mpi/extra.conf"])
 @pytest.mark.parametrize("role", ["launcher", "worker"])
-def test_where_its_place_is_taken_a_job_is_left_to_plain_ssh(role, path):
+def test_a_job_with_another_mount_at_its_path_uses_plain_ssh(role, path):
     taken = pods(OWN, volumeMounts=[{"name": "mine", "mountPath": path}])
     changes: dict[str, Any] = {role: taken}
     job = make_job(**changes)
@@ -78,12 +78,12 @@ def test_where_its_place_is_taken_a_job_is_left_to_plain_ssh(role, path):
     assert "mpi-job-config" not in mounts(worker).values()
 
 
-def test_a_mount_beside_it_is_in_nobodys_way():
+def test_a_mount_next_to_it_does_not_matter():
     mount = {"name": "mine", "mountPath": "/etc/mpich"}
     assert remote_shell.is_used(make_job(worker=pods(OWN, volumeMounts=[mount])), NONE)
 
 
-def test_where_nobody_uses_ssh_there_is_no_remote_shell():
+def test_without_ssh_there_is_no_remote_shell():
     spec = launcher_spec(make_job(), NO_SSH)
     assert SCRIPT not in environment(spec).values()
 
@@ -91,7 +91,7 @@ def test_where_nobody_uses_ssh_there_is_no_remote_shell():
 @pytest.mark.parametrize(
     ("text", "seconds"), [("10m", "600"), ("45", "45"), ("never", None), ("", None)]
 )
-def test_both_roles_know_how_long_a_start_may_take(text, seconds):
+def test_both_roles_know_the_init_timeout(text, seconds):
     job = make_job(annotations={"mpi-operator.kubeflow.org/init-timeout": text})
     for spec in (launcher_spec(job), worker_pod(job, 0, NONE)["spec"]):
         assert environment(spec).get("MPI_OPERATOR_INIT_TIMEOUT") == seconds
@@ -103,34 +103,34 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
 @pytest.mark.parametrize(
     ("tolerations", "seconds"),
     [
-        pytest.param([], None, id="which is the cluster's"),
-        pytest.param([UNREACHABLE | {"tolerationSeconds": 30}], "90", id="given"),
-        pytest.param([UNREACHABLE | {"tolerationSeconds": -1}], "60", id="none"),
+        pytest.param([], None, id="none: the default"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": 30}], "90", id="a limit"),
+        pytest.param([UNREACHABLE | {"tolerationSeconds": -1}], "60", id="a negative limit"),
         pytest.param([UNREACHABLE | {"tolerationSeconds": 2**62}], "900", id="longer than TCP's"),
-        pytest.param([UNREACHABLE | {"effect": "NoExecute"}], "900", id="without end"),
-        pytest.param([{"operator": "Exists"}], "900", id="without end, for any taint"),
+        pytest.param([UNREACHABLE | {"effect": "NoExecute"}], "900", id="no limit"),
+        pytest.param([{"operator": "Exists"}], "900", id="no limit, for any taint"),
         pytest.param(
             [UNREACHABLE | {"tolerationSeconds": 90}, {"operator": "Exists"}],
             "150",
-            id="the first that is given",
+            id="the first of two",
         ),
         pytest.param(
             [{"operator": "Exists"}, UNREACHABLE | {"tolerationSeconds": 0}],
             "900",
-            id="the first, and no other",
+            id="only the first of two",
         ),
         pytest.param(
-            [{"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 1}], None, id="of others"
+            [{"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 1}],
+            None,
+            id="another taint",
         ),
+        pytest.param([UNREACHABLE | {"effect": "NoSchedule"}], None, id="another effect"),
         pytest.param(
-            [UNREACHABLE | {"effect": "NoSchedule"}], None, id="of others, before they are there"
-        ),
-        pytest.param(
-            [{"key": "node.kubernetes.io/unreachable", "value": "x"}], None, id="of another value"
+            [{"key": "node.kubernetes.io/unreachable", "value": "x"}], None, id="another value"
         ),
     ],
 )
-def test_both_roles_know_the_patience_of_workers_with_nodes(tolerations, seconds):
+def test_both_roles_know_the_ssh_keepalive(tolerations, seconds):
     job = make_job(worker=pods({"tolerations": tolerations}))
     for spec in (launcher_spec(job), worker_pod(job, 0, NONE)["spec"]):
         assert environment(spec).get("MPI_OPERATOR_NODE_PATIENCE") == seconds

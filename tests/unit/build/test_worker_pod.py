@@ -30,7 +30,7 @@ INDEX = "training.kubeflow.org/replica-index"
             {"command": [], "args": []},
             [*START, "/usr/sbin/sshd", "-De"],
             [],
-            id="empty lists say nothing",
+            id="empty lists mean not given",
         ),
         pytest.param(
             {"command": ["/opt/sbin/sshd"], "args": ["-D"]},
@@ -70,7 +70,7 @@ def test_a_worker_knows_its_role_and_nothing_of_the_hostfile():
     }
 
 
-def test_where_nobody_uses_ssh_a_worker_is_plain():
+def test_without_ssh_a_worker_is_plain():
     spec = worker_pod(make_job(), 0, NO_SSH)["spec"]
     assert first_container(spec)["command"] == ["/usr/sbin/sshd", "-De"]
     assert mounts(spec) == {"/root/.ssh": "ssh-auth"}
@@ -89,13 +89,17 @@ READY = ["/bin/sh", "/etc/mpi/worker_ready.sh"]
             [*READY, "-De", "-f", "/home/me/sshd_config"],
             id="the user's sshd, wherever it listens",
         ),
-        pytest.param({"command": ["sh", "-c", "sshd -D"]}, None, id="what runs is not known"),
-        pytest.param({"args": ["-D"]}, None, id="what the image runs is not known"),
-        pytest.param({"readinessProbe": {"tcpSocket": {"port": 22}}}, None, id="the user asks"),
-        pytest.param({"startupProbe": {"tcpSocket": {"port": 22}}}, None, id="the user asks once"),
+        pytest.param({"command": ["sh", "-c", "sshd -D"]}, None, id="an unknown command"),
+        pytest.param({"args": ["-D"]}, None, id="the command of the image"),
+        pytest.param(
+            {"readinessProbe": {"tcpSocket": {"port": 22}}}, None, id="the user's readiness probe"
+        ),
+        pytest.param(
+            {"startupProbe": {"tcpSocket": {"port": 22}}}, None, id="the user's startup probe"
+        ),
     ],
 )
-def test_a_worker_is_asked_whether_its_sshd_listens(given, command):
+def test_a_worker_is_probed_until_sshd_listens(given, command):
     container = first_container(worker_pod(make_job(worker=pods(**given)), 0, NONE)["spec"])
     probe = container.get("startupProbe") or {}
     assert probe.get("exec", {}).get("command") == command
@@ -106,11 +110,11 @@ def test_a_worker_is_asked_whether_its_sshd_listens(given, command):
     ("policy", "delay"),
     [
         pytest.param("AtStartup", 1, id="later: the node is busy with the launcher"),
-        pytest.param("WaitForWorkersReady", None, id="at once: the launcher waits for the answer"),
+        pytest.param("WaitForWorkersReady", None, id="at once: the launcher waits for it"),
     ],
 )
 @pytest.mark.parametrize("network", [{}, {"hostNetwork": True}])
-def test_when_a_worker_is_asked_first(policy, delay, network):
+def test_the_delay_of_the_first_probe(policy, delay, network):
     job = make_job(worker=pods(network), launcherCreationPolicy=policy)
     container = first_container(worker_pod(job, 0, NONE)["spec"])
     assert container["startupProbe"].get("initialDelaySeconds") == delay
@@ -120,13 +124,13 @@ HOST_NETWORK: dict[str, Any] = {"hostNetwork": True}
 
 
 def ssh_port(pod):
-    """Where the sshd of a worker is told to listen."""
+    """The port in the arguments of sshd."""
     container = first_container(pod["spec"])
     words = [*container["command"], *container.get("args", ())]
     return int(words[words.index("-p") + 1]) if "-p" in words else None
 
 
-def test_workers_on_the_network_of_their_nodes_have_ports_of_their_own():
+def test_workers_on_the_network_of_their_nodes_have_their_own_ports():
     job = make_job(worker=pods(HOST_NETWORK) | {"replicas": 300})
     found = worker_pods(job, range(300), NONE)
     ports = [ssh_port(pod) for pod in found]
@@ -160,7 +164,7 @@ def test_workers_on_the_network_of_their_nodes_have_ports_of_their_own():
         ),
     ],
 )
-def test_the_port_is_chosen_only_where_nobody_else_does(worker, launcher):
+def test_the_operator_chooses_a_port_only_if_nothing_else_does(worker, launcher):
     pod = worker_pod(make_job(worker=worker, launcher=launcher), 0, NONE)
     assert "ports" not in first_container(pod["spec"])
     assert "MPI_OPERATOR_FIRST_SSH_PORT" not in environment(pod["spec"])
@@ -213,7 +217,7 @@ def test_workers_are_numbered_from_zero():
     assert [pod["metadata"]["labels"][INDEX] for pod in found] == ["0", "1", "12"]
 
 
-def test_a_launcher_that_works_too_takes_the_first_index():
+def test_a_launcher_that_runs_ranks_takes_the_first_index():
     pod = worker_pod(make_job(runLauncherAsWorker=True), 0, NONE)
     assert pod["metadata"]["name"] == "pi-worker-0"
     assert pod["metadata"]["labels"][INDEX] == "1"
@@ -223,12 +227,12 @@ def test_workers_never_restart_by_default():
     assert worker_pod(make_job(), 0, NONE)["spec"]["restartPolicy"] == "Never"
 
 
-def test_one_worker_is_as_it_is_among_many():
+def test_one_worker_is_the_same_as_among_many():
     job = make_job(worker={"replicas": 20})
     assert worker_pods(job, range(20), NONE)[7] == worker_pod(job, 7, NONE)
 
 
-def test_workers_share_what_is_equal():
+def test_workers_share_equal_parts():
     first, second = worker_pods(make_job(), [0, 1], NONE)
     assert first["spec"]["containers"] is second["spec"]["containers"]
 
