@@ -1,4 +1,4 @@
-"""A node that runs nothing: it takes pods, and moves them through phases as a script says."""
+"""A node that runs no processes: it moves pods through their phases by a script."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,23 +11,23 @@ from mpi_operator.kube.resources import PODS, Manifest
 from tests.unit.local.clusters import virtual_now
 
 NAME = "this-machine"
-# How long a pod runs, and how it ends: its phase and its exit code; None where it never does.
+# How long a pod runs and its exit code; None if it never ends.
 Script = Callable[[Manifest], tuple[float, int] | None]
 
 
 class ScriptedNode:
-    """Takes every pod at once, runs it as long as the script says, and ends it when it is told."""
+    """Binds every pod, runs it as long as the script says, and terminates it when it is deleted."""
 
     def __init__(self, client: Client, script: Script) -> None:
         self._client = client
         self._script = script
-        self._lives: dict[str, asyncio.Task[None]] = {}
-        self._ending: set[str] = set()
+        self._pods: dict[str, asyncio.Task[None]] = {}
+        self._terminating: set[str] = set()
 
     @property
     def started(self) -> int:
-        """How many pods it ever took."""
-        return len(self._lives)
+        """How many pods it ever started."""
+        return len(self._pods)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -35,40 +35,40 @@ class ScriptedNode:
             async with aclosing(events):
                 async for event in events:
                     if event.type is not EventType.BOOKMARK:
-                        self._take(group, event.type, event.object)
+                        self._handle(group, event.type, event.object)
 
-    def _take(self, group: asyncio.TaskGroup, kind: EventType, pod: Manifest) -> None:
+    def _handle(self, group: asyncio.TaskGroup, kind: EventType, pod: Manifest) -> None:
         uid = pod["metadata"]["uid"]
-        is_going = "deletionTimestamp" in pod["metadata"] or kind is EventType.DELETED
-        life = self._lives.get(uid)
-        if life is None and not is_going and not _has_ended(pod):
-            self._lives[uid] = group.create_task(self._live(pod))
-        elif life is not None and is_going and uid not in self._ending:
-            life.cancel()
-            self._ending.add(uid)
-            group.create_task(self._end(pod))
+        is_deleted = "deletionTimestamp" in pod["metadata"] or kind is EventType.DELETED
+        task = self._pods.get(uid)
+        if task is None and not is_deleted and not _has_terminated(pod):
+            self._pods[uid] = group.create_task(self._run_pod(pod))
+        elif task is not None and is_deleted and uid not in self._terminating:
+            task.cancel()
+            self._terminating.add(uid)
+            group.create_task(self._terminate(pod))
 
-    async def _live(self, pod: Manifest) -> None:
+    async def _run_pod(self, pod: Manifest) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         try:
             await self._client.patch(PODS, name, {"spec": {"nodeName": NAME}}, namespace)
-            await self._say(pod, "Running", ready=True)
+            await self._write_status(pod, "Running", ready=True)
             plan = self._script(pod)
             if plan is None:
                 return
             seconds, code = plan
             await asyncio.sleep(seconds)
-            await self._say(pod, "Failed" if code else "Succeeded", code=code)
+            await self._write_status(pod, "Failed" if code else "Succeeded", code=code)
         except errors.NotFound:
             return
 
-    async def _end(self, pod: Manifest) -> None:
-        """What a kubelet does: the last status, and then the confirmation."""
+    async def _terminate(self, pod: Manifest) -> None:
+        """What a kubelet does: write the last status, then confirm the deletion."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         try:
             await asyncio.sleep(1)
-            if not _has_ended(await self._client.get(PODS, name, namespace)):
-                await self._say(pod, "Failed", code=143)
+            if not _has_terminated(await self._client.get(PODS, name, namespace)):
+                await self._write_status(pod, "Failed", code=143)
             uid = pod["metadata"]["uid"]
             await self._client.delete(
                 PODS, name, namespace, DeleteOptions(uid=uid, grace_period_seconds=0)
@@ -76,7 +76,9 @@ class ScriptedNode:
         except (errors.NotFound, errors.Conflict):
             return
 
-    async def _say(self, pod: Manifest, phase: str, *, ready: bool = False, code: int = 0) -> None:
+    async def _write_status(
+        self, pod: Manifest, phase: str, *, ready: bool = False, code: int = 0
+    ) -> None:
         now = virtual_now().strftime("%Y-%m-%dT%H:%M:%SZ")
         has_ended = phase in ("Succeeded", "Failed")
         state: dict[str, Any] = {"running": {"startedAt": now}}
@@ -92,5 +94,5 @@ class ScriptedNode:
         await self._client.patch(PODS, name, change, namespace, subresource="status")
 
 
-def _has_ended(pod: Manifest) -> bool:
+def _has_terminated(pod: Manifest) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")

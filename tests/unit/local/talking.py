@@ -1,4 +1,4 @@
-"""Pods that have printed something, on a cluster without a node."""
+"""Pods with logs, on a cluster without a node."""
 
 import itertools
 from collections.abc import AsyncGenerator
@@ -10,7 +10,7 @@ from tests.contract.client import Talker
 
 
 def talker(cluster: LocalCluster) -> Talker:
-    """Makes pods that have printed what they are told to."""
+    """Creates pods with a given log."""
     printed: dict[str, bytes] = {}
     names = (f"talker-{number}" for number in itertools.count())
 

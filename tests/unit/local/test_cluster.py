@@ -1,4 +1,4 @@
-"""What the cluster in memory does beyond the contract: its sentences, and what pods need."""
+"""The local cluster beyond the contract of every client: error messages, and what pods need."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,10 +28,10 @@ def a_client(cluster: LocalCluster) -> Client:
     return cluster
 
 
-# --- answers
+# --- objects
 
 
-async def test_nobody_changes_the_cluster_by_changing_what_was_given_or_answered(cluster):
+async def test_changing_a_request_or_a_response_does_not_change_the_store(cluster):
     given = named("a", data={"colour": "red"})
     created = await cluster.create(CONFIG_MAPS, given)
     given["data"]["colour"] = created["data"]["colour"] = "blue"
@@ -40,7 +40,7 @@ async def test_nobody_changes_the_cluster_by_changing_what_was_given_or_answered
     assert (await cluster.get(CONFIG_MAPS, "a", "here"))["data"] == {"colour": "red"}
 
 
-async def test_fields_that_are_null_are_not_there(cluster):
+async def test_null_fields_are_left_out(cluster):
     spec = {"containers": [{"name": "main", "args": None}], "volumes": None}
     created = await cluster.create(PODS, named("a", labels=None, spec=spec))
     assert created["spec"]["containers"] == [{"name": "main"}]
@@ -48,7 +48,7 @@ async def test_fields_that_are_null_are_not_there(cluster):
     assert "labels" not in created["metadata"]
 
 
-async def test_what_belongs_to_the_cluster_cannot_be_given(cluster):
+async def test_a_client_cannot_set_the_metadata_of_the_server(cluster):
     wanted: dict[str, Any] = {"uid": "mine", "generation": 7, "deletionTimestamp": timestamp(START)}
     created = await cluster.create(WIDGETS, named("w", spec={}, **wanted))
     metadata = created["metadata"]
@@ -58,12 +58,12 @@ async def test_what_belongs_to_the_cluster_cannot_be_given(cluster):
     assert metadata["creationTimestamp"] == timestamp(START)
 
 
-async def test_an_object_without_namespaces_has_none(cluster):
+async def test_a_cluster_scoped_object_has_no_namespace(cluster):
     await cluster.create(NODES, named("n", namespace="ignored"))
     assert "namespace" not in (await cluster.get(NODES, "n"))["metadata"]
 
 
-# --- refusals, in the words of an API server
+# --- errors, with the messages of an API server
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ async def test_an_object_without_namespaces_has_none(cluster):
         ("", "name or generateName is required"),
     ],
 )
-async def test_a_name_that_is_no_name_is_told(cluster, name, words):
+async def test_an_invalid_name_is_refused(cluster, name, words):
     with pytest.raises(errors.Invalid, match=words) as caught:
         await cluster.create(CONFIG_MAPS, named(name))
     assert caught.value.causes[0].field == "metadata.name"
 
 
-async def test_a_namespace_that_is_none_is_told(cluster):
+async def test_an_invalid_namespace_is_refused(cluster):
     with pytest.raises(errors.Invalid, match=r"metadata\.namespace: Invalid value"):
         await cluster.create(CONFIG_MAPS, named("a", namespace="No Such"))
 
 
-async def test_the_sentences_are_those_of_kubernetes(cluster):
+async def test_the_messages_are_those_of_kubernetes(cluster):
     await cluster.create(WIDGETS, named("w", spec={"replicas": 1}))
     with pytest.raises(errors.AlreadyExists) as taken:
         await cluster.create(WIDGETS, named("w"))
@@ -104,7 +104,7 @@ async def test_the_sentences_are_those_of_kubernetes(cluster):
     assert [each.value.code for each in (taken, missing, stale)] == [409, 404, 409]
 
 
-async def test_a_kind_that_is_not_there_is_not_found(cluster):
+async def test_a_kind_that_is_not_served_is_not_found(cluster):
     with pytest.raises(errors.NotFound, match="could not find the requested resource"):
         await cluster.list(GADGETS)
 
@@ -124,12 +124,12 @@ async def test_an_object_of_another_kind_is_refused(cluster):
 @pytest.mark.parametrize(
     "selector", [Selector(labels="a in b"), Selector(fields="spec.colour=red")]
 )
-async def test_a_selector_that_is_none_is_a_bad_request(cluster, selector):
+async def test_an_invalid_selector_is_a_bad_request(cluster, selector):
     with pytest.raises(errors.BadRequest):
         await cluster.list(CONFIG_MAPS, selector=selector)
 
 
-# --- writing
+# --- updates
 
 
 async def test_a_patch_with_another_uid_is_a_conflict(cluster):
@@ -146,7 +146,7 @@ async def test_a_status_with_another_uid_is_a_conflict(cluster):
         await cluster.replace(WIDGETS, named("w", uid="other", status={}), subresource="status")
 
 
-async def test_a_status_write_leaves_everything_else(cluster):
+async def test_a_status_update_changes_nothing_else(cluster):
     created = await cluster.create(WIDGETS, named("w", labels={"a": "b"}, spec={"replicas": 1}))
     bare = named("w", labels={"c": "d"}, status={"replicas": 1})
     stored = await cluster.replace(WIDGETS, bare, subresource="status")
@@ -160,7 +160,7 @@ async def test_a_patch_cannot_rename(cluster):
         await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"name": "b"}}, "here")
 
 
-async def test_what_is_being_deleted_takes_no_new_finalizers(cluster):
+async def test_an_object_being_deleted_takes_no_new_finalizers(cluster):
     await cluster.create(CONFIG_MAPS, named("a", finalizers=["example.com/one"]))
     await cluster.delete(CONFIG_MAPS, "a", "here")
     change = {"metadata": {"finalizers": ["example.com/one", "example.com/two"]}}
@@ -171,7 +171,7 @@ async def test_what_is_being_deleted_takes_no_new_finalizers(cluster):
 # --- kinds
 
 
-async def test_a_kind_has_its_own_rules(cluster):
+async def test_a_kind_has_its_own_admission(cluster):
     def admit(manifest):
         if "size" not in manifest.get("spec", {}):
             cause = Cause("FieldValueRequired", "Required value", "spec.size")
@@ -185,12 +185,12 @@ async def test_a_kind_has_its_own_rules(cluster):
         await cluster.patch(GADGETS, "g", {"spec": {"size": None}}, "here")
 
 
-async def test_a_kind_cannot_come_twice(cluster):
+async def test_a_kind_cannot_be_registered_twice(cluster):
     with pytest.raises(ValueError, match="pods is already registered"):
         cluster.register(Kind(PODS))
 
 
-async def test_the_scale_shows_what_there_is_and_who_is_counted(cluster):
+async def test_the_scale_has_current_replicas_and_selector(cluster):
     await cluster.create(WIDGETS, named("w", spec={"replicas": 2}))
     status = {"status": {"replicas": 1, "selector": "a=b"}}
     await cluster.patch(WIDGETS, "w", status, "here", subresource="status")
@@ -202,7 +202,7 @@ async def test_the_scale_shows_what_there_is_and_who_is_counted(cluster):
     )
 
 
-async def test_the_scale_can_be_replaced_by_who_has_seen_it(cluster):
+async def test_the_scale_can_be_replaced_at_its_latest_version(cluster):
     await cluster.create(WIDGETS, named("w", spec={"replicas": 2}))
     scale = await cluster.get(WIDGETS, "w", "here", subresource="scale")
     scale["spec"]["replicas"] = 5
@@ -218,14 +218,14 @@ async def test_a_negative_scale_is_refused(cluster):
         await cluster.patch(WIDGETS, "w", {"spec": {"replicas": -1}}, "here", subresource="scale")
 
 
-async def test_a_pod_has_what_nodes_rely_on(cluster):
+async def test_a_pod_has_the_defaults_that_nodes_rely_on(cluster):
     created = await cluster.create(PODS, pod("p"))
     assert created["spec"]["restartPolicy"] == "Always"
     assert created["spec"]["terminationGracePeriodSeconds"] == 30
     assert created["status"] == {"phase": "Pending"}
 
 
-async def test_a_secret_given_as_text_is_encoded(cluster):
+async def test_string_data_of_a_secret_is_encoded(cluster):
     created = await cluster.create(SECRETS, named("s") | {"stringData": {"key": "value"}})
     assert created["data"] == {"key": "dmFsdWU="}
     assert "stringData" not in created
@@ -246,7 +246,7 @@ async def test_a_job_of_several_pods_is_refused(cluster):
         ("metadata.namespace=there", []),
     ],
 )
-async def test_pods_are_chosen_by_what_nodes_ask_for(cluster, selector, chosen):
+async def test_pods_are_selected_by_the_fields_that_nodes_use(cluster, selector, chosen):
     await cluster.create(PODS, pod("a"))
     await cluster.create(PODS, pod("b", node="here"))
     running = {"status": {"phase": "Running"}}
@@ -255,7 +255,7 @@ async def test_pods_are_chosen_by_what_nodes_ask_for(cluster, selector, chosen):
     assert [each["metadata"]["name"] for each in listed.items] == chosen
 
 
-async def test_events_are_chosen_by_what_they_are_about(cluster):
+async def test_events_are_selected_by_their_involved_object(cluster):
     for name in ("a", "b"):
         event = named(f"event-{name}") | {"involvedObject": {"name": name, "kind": "Pod"}}
         await cluster.create(EVENTS, event)
@@ -280,18 +280,18 @@ async def remaining(cluster):
 @pytest.mark.parametrize(
     ("node", "phase", "grace", "left"),
     [
-        pytest.param("here", "Running", None, 30, id="a running pod has its usual grace"),
-        pytest.param("here", "Running", 5, 5, id="or the one that is asked for"),
+        pytest.param("here", "Running", None, 30, id="a running pod has its own grace period"),
+        pytest.param("here", "Running", 5, 5, id="or the requested one"),
         pytest.param("here", "Running", 0, None, id="or none"),
-        pytest.param("here", "Running", -1, 1, id="a negative one is a second"),
-        pytest.param("here", "Pending", None, 30, id="a node may be starting it"),
-        pytest.param("", "Pending", None, None, id="one that no node has goes at once"),
-        pytest.param("", "Pending", 5, None, id="whatever is asked for"),
-        pytest.param("here", "Succeeded", None, None, id="one that succeeded goes at once"),
-        pytest.param("here", "Failed", 5, None, id="one that failed too"),
+        pytest.param("here", "Running", -1, 1, id="a negative one is 1s"),
+        pytest.param("here", "Pending", None, 30, id="a pending pod on a node has one too"),
+        pytest.param("", "Pending", None, None, id="a pod on no node is removed at once"),
+        pytest.param("", "Pending", 5, None, id="whatever is requested"),
+        pytest.param("here", "Succeeded", None, None, id="a succeeded pod is removed at once"),
+        pytest.param("here", "Failed", 5, None, id="and so is a failed one"),
     ],
 )
-async def test_a_pod_is_given_time_to_end_where_it_needs_it(cluster, node, phase, grace, left):
+async def test_a_pod_that_needs_it_has_a_grace_period(cluster, node, phase, grace, left):
     await cluster.create(PODS, pod("p", node=node))
     await cluster.patch(PODS, "p", {"status": {"phase": phase}}, "here", subresource="status")
     await cluster.delete(PODS, "p", "here", DeleteOptions(grace_period_seconds=grace))
@@ -301,13 +301,13 @@ async def test_a_pod_is_given_time_to_end_where_it_needs_it(cluster, node, phase
 @pytest.mark.parametrize(
     ("again", "left"),
     [
-        pytest.param(None, 30, id="asking again changes nothing"),
-        pytest.param(60, 30, id="nor does more time"),
-        pytest.param(5, 5, id="less does"),
-        pytest.param(0, None, id="none at all is what the node says at the end"),
+        pytest.param(None, 30, id="deleting again changes nothing"),
+        pytest.param(60, 30, id="nor does a longer one"),
+        pytest.param(5, 5, id="a shorter one does"),
+        pytest.param(0, None, id="0 is the confirmation of the kubelet"),
     ],
 )
-async def test_the_time_to_end_only_gets_shorter(cluster, again, left):
+async def test_a_grace_period_only_gets_shorter(cluster, again, left):
     await cluster.create(PODS, pod("p", node="here"))
     await cluster.delete(PODS, "p", "here")
     before = (await cluster.get(PODS, "p", "here"))["metadata"]
@@ -316,7 +316,7 @@ async def test_the_time_to_end_only_gets_shorter(cluster, again, left):
     assert before["generation"] == 2
 
 
-async def test_time_that_has_passed_already_is_a_second():
+async def test_a_grace_period_that_has_passed_already_is_1s():
     now = [START]
     cluster = a_cluster(clock=lambda: now[0])
     await cluster.create(PODS, pod("p", node="here"))
@@ -328,7 +328,7 @@ async def test_time_that_has_passed_already_is_a_second():
     assert metadata["deletionTimestamp"] == timestamp(now[0])
 
 
-async def test_a_pod_that_is_held_stays_when_its_node_is_done(cluster):
+async def test_a_pod_with_a_finalizer_stays_when_its_node_is_done(cluster):
     held = pod("p", node="here")
     held["metadata"]["finalizers"] = ["example.com/count-me"]
     await cluster.create(PODS, held)
@@ -339,7 +339,7 @@ async def test_a_pod_that_is_held_stays_when_its_node_is_done(cluster):
     assert await remaining(cluster) is None
 
 
-async def test_a_collection_is_deleted_with_what_it_owns(cluster):
+async def test_a_collection_is_deleted_with_its_dependents(cluster):
     for name in "abc":
         await cluster.create(PODS, pod(name))
     await cluster.delete_collection(PODS, "here", propagation=Propagation.FOREGROUND)
@@ -352,14 +352,14 @@ async def test_a_cluster_without_a_node_has_no_logs(cluster):
         await anext(cluster.log("p", "here"))
 
 
-async def test_a_made_up_name_fits_a_dns_label(cluster):
+async def test_a_generated_name_fits_a_dns_label(cluster):
     created = await cluster.create(CONFIG_MAPS, named("", generateName="x" * 80 + "-"))
     name = created["metadata"]["name"]
     assert len(name) == 63
     assert name.startswith("x" * 58)
 
 
-async def test_ten_thousand_pods_come_and_go_and_nobody_who_watches_has_to_list_again():
+async def test_ten_thousand_pods_come_and_go_and_no_watch_expires():
     cluster = a_cluster()
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     start = (await cluster.list(PODS)).resource_version

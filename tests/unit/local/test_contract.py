@@ -1,4 +1,4 @@
-"""The cluster in memory keeps the promises of every client."""
+"""The local cluster passes the contract of every client."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What owns what, and what goes with it."""
+"""Owners and their dependents."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def cluster():
     return a_cluster()
 
 
-async def test_a_chain_of_owners_goes_to_its_end(cluster):
+async def test_a_chain_of_dependents_is_deleted_to_its_end(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("c0"))
     for number in range(1, 2000):
         owner = await cluster.create(CONFIG_MAPS, owned(f"c{number}", owner))
@@ -32,7 +32,7 @@ async def test_a_chain_of_owners_goes_to_its_end(cluster):
     assert await there(cluster) == {}
 
 
-async def test_who_has_another_owner_stays_and_forgets_the_one_that_is_gone(cluster):
+async def test_an_object_with_another_owner_stays_and_drops_the_reference(cluster):
     one = await cluster.create(CONFIG_MAPS, named("one"))
     two = await cluster.create(CONFIG_MAPS, named("two"))
     await cluster.create(CONFIG_MAPS, owned("child", one, two))
@@ -41,7 +41,7 @@ async def test_who_has_another_owner_stays_and_forgets_the_one_that_is_gone(clus
     assert left["name"] == "two"
 
 
-async def test_what_is_created_for_an_owner_that_is_gone_goes_too(cluster):
+async def test_an_object_created_for_an_absent_owner_is_deleted(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     await cluster.delete(CONFIG_MAPS, "owner", "here")
     created = await cluster.create(CONFIG_MAPS, owned("late", owner))
@@ -49,7 +49,7 @@ async def test_what_is_created_for_an_owner_that_is_gone_goes_too(cluster):
     assert await there(cluster) == {}
 
 
-async def test_what_is_given_to_an_owner_that_is_gone_goes_too(cluster):
+async def test_an_object_patched_to_an_absent_owner_is_deleted(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     await cluster.create(CONFIG_MAPS, named("child"))
     await cluster.delete(CONFIG_MAPS, "owner", "here")
@@ -66,7 +66,7 @@ async def test_what_is_given_to_an_owner_that_is_gone_goes_too(cluster):
         pytest.param({"kind": "Secret"}, id="another kind"),
     ],
 )
-async def test_only_the_very_owner_counts(cluster, change):
+async def test_an_owner_must_match_its_reference(cluster, change):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     child = owned("child", owner)
     child["metadata"]["ownerReferences"][0] |= change
@@ -74,19 +74,19 @@ async def test_only_the_very_owner_counts(cluster, change):
     assert set(await there(cluster)) == {"owner"}
 
 
-async def test_an_owner_in_another_namespace_is_none(cluster):
+async def test_an_owner_in_another_namespace_does_not_count(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     await cluster.create(CONFIG_MAPS, owned("child", owner, namespace="there"))
     assert set(await there(cluster)) == {"owner"}
 
 
-async def test_of_a_kind_that_nobody_knows_nobody_can_tell(cluster):
+async def test_an_owner_of_a_kind_that_is_not_served_keeps_its_dependents(cluster):
     stranger = {"apiVersion": "example.com/v1", "kind": "Stranger", "name": "s", "uid": "u"}
     await cluster.create(CONFIG_MAPS, named("child", ownerReferences=[stranger]))
     assert set(await there(cluster)) == {"child"}
 
 
-async def test_a_running_pod_of_a_deleted_owner_has_its_grace(cluster):
+async def test_a_running_pod_of_a_deleted_owner_has_its_grace_period(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     running = pod("p", node="here")
     running["metadata"]["ownerReferences"] = owned("", owner)["metadata"]["ownerReferences"]
@@ -95,7 +95,7 @@ async def test_a_running_pod_of_a_deleted_owner_has_its_grace(cluster):
     assert (await there(cluster, PODS))["p"]["deletionGracePeriodSeconds"] == 30
 
 
-async def test_an_owner_in_the_foreground_waits_for_those_that_block_it(cluster):
+async def test_a_foreground_deletion_waits_for_blocking_dependents(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     held = owned("held", owner, blocking=True, finalizers=["example.com/hold"])
     await cluster.create(CONFIG_MAPS, held)
@@ -108,14 +108,14 @@ async def test_an_owner_in_the_foreground_waits_for_those_that_block_it(cluster)
     assert await there(cluster) == {}
 
 
-async def test_an_owner_in_the_foreground_does_not_wait_for_those_that_do_not_block(cluster):
+async def test_a_foreground_deletion_does_not_wait_for_other_dependents(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     await cluster.create(CONFIG_MAPS, owned("held", owner, finalizers=["example.com/hold"]))
     await cluster.delete(CONFIG_MAPS, "owner", "here", DeleteOptions(propagation=FOREGROUND))
     assert set(await there(cluster)) == {"held"}
 
 
-async def test_a_foreground_goes_down_to_the_grandchildren_first(cluster):
+async def test_a_foreground_deletion_starts_with_the_grandchildren(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     child = await cluster.create(CONFIG_MAPS, owned("child", owner, blocking=True))
     grandchild = owned("grandchild", child, blocking=True, finalizers=["example.com/hold"])
@@ -127,7 +127,7 @@ async def test_a_foreground_goes_down_to_the_grandchildren_first(cluster):
 
 
 @pytest.mark.parametrize("propagation", list(Propagation))
-async def test_a_circle_of_owners_has_an_end(cluster, propagation):
+async def test_a_cycle_of_owners_terminates(cluster, propagation):
     one = await cluster.create(CONFIG_MAPS, named("one"))
     two = await cluster.create(CONFIG_MAPS, owned("two", one, blocking=True))
     references = owned("", two, blocking=True)["metadata"]["ownerReferences"]
@@ -142,7 +142,7 @@ GRAPHS = st.lists(
 
 
 async def cluster_of(graph):
-    """Objects 0 to 7, each owned by some others; circles are welcome."""
+    """Objects 0 to 7, each owned by some others; cycles are welcome."""
     cluster = a_cluster()
     for number in range(len(graph)):
         await cluster.create(CONFIG_MAPS, named(f"c{number}"))
@@ -170,12 +170,12 @@ def no_orphans(found):
     uids = {metadata["uid"] for metadata in found.values()}
     for metadata in found.values():
         owners = {each["uid"] for each in metadata.get("ownerReferences", ())}
-        assert owners <= uids, "nobody refers to an owner that is gone"
-        assert "deletionTimestamp" not in metadata, "nobody waits for ever"
+        assert owners <= uids, "a reference to an owner that is gone"
+        assert "deletionTimestamp" not in metadata, "an object that waits for ever"
 
 
 @given(GRAPHS, st.lists(st.tuples(st.integers(0, 7), st.sampled_from(Propagation)), max_size=4))
-def test_whatever_is_deleted_leaves_no_orphans_and_nobody_waiting(graph, deletions):
+def test_any_deletion_leaves_no_orphans_and_no_unfinished_deletion(graph, deletions):
     async def story():
         cluster = await cluster_of(graph)
         await delete_all(cluster, deletions)
@@ -185,7 +185,7 @@ def test_whatever_is_deleted_leaves_no_orphans_and_nobody_waiting(graph, deletio
 
 
 def expected(graph, start):
-    """Who is left without `start`: whoever has no owners, or one that is left."""
+    """What is left without `start`: objects that have no owners, or one that is left."""
     gone = {start}
     while True:
         more = {
@@ -199,7 +199,7 @@ def expected(graph, start):
 
 
 @given(GRAPHS, st.sampled_from([Propagation.BACKGROUND, Propagation.FOREGROUND]))
-def test_exactly_those_go_whose_owners_all_went(graph, propagation):
+def test_exactly_the_objects_without_an_owner_left_are_deleted(graph, propagation):
     async def story():
         cluster = await cluster_of(graph)
         await delete_all(cluster, [(0, propagation)])
@@ -208,7 +208,7 @@ def test_exactly_those_go_whose_owners_all_went(graph, propagation):
     asyncio.run(story())
 
 
-async def test_owners_of_any_kind_are_owners(cluster):
+async def test_owners_can_be_of_another_kind(cluster):
     owner = await cluster.create(CONFIG_MAPS, named("owner"))
     child = {**owned("child", owner), "data": {}}
     await cluster.create(SECRETS, child)

@@ -1,4 +1,4 @@
-"""`mpijob run` starts in no time, so a cluster in memory brings in nothing that it does not use."""
+"""`mpijob run` has to start fast, so the local cluster imports only what it uses."""
 
 import json
 import subprocess
@@ -13,13 +13,13 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_a_cluster_in_memory_needs_neither_http_nor_cryptography_nor_metrics():
+def test_the_local_cluster_imports_neither_http_nor_cryptography_nor_metrics():
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
     modules = set(json.loads(ended.stdout))
     assert not modules & HEAVY
 
 
-def test_a_cluster_in_memory_knows_nothing_about_mpi_jobs():
+def test_the_local_cluster_knows_nothing_about_mpi_jobs():
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
     packages = {".".join(name.split(".")[:2]) for name in json.loads(ended.stdout)}
     ours = {name for name in packages if name.startswith("mpi_operator.")}

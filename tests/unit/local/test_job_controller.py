@@ -1,4 +1,4 @@
-"""Jobs from their beginning to their end, in virtual time."""
+"""Jobs from creation to completion, in virtual time."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -92,7 +92,7 @@ async def test_a_job_runs_its_pod_and_completes():
         assert len(pod["metadata"]["name"]) == len("j-12345")
 
 
-async def test_a_job_tries_again_and_again_and_waits_longer_each_time():
+async def test_the_backoff_doubles_with_each_failure():
     async with a_world((2, 1)) as cluster:
         await cluster.create(JOBS, job_manifest(backoffLimit=3))
         await asyncio.sleep(60)
@@ -106,7 +106,7 @@ async def test_a_job_tries_again_and_again_and_waits_longer_each_time():
         assert all("finalizers" not in pod["metadata"] for pod in pods)
 
 
-async def test_a_job_that_succeeds_at_the_second_try_completes():
+async def test_a_job_that_succeeds_at_the_second_attempt_completes():
     async with a_world((2, 1), (2, 0)) as cluster:
         await cluster.create(JOBS, job_manifest())
         await asyncio.sleep(30)
@@ -115,7 +115,7 @@ async def test_a_job_that_succeeds_at_the_second_try_completes():
         assert "Complete" in true_conditions(status)
 
 
-async def test_the_pace_of_kubernetes_is_ten_seconds_at_first():
+async def test_the_default_backoff_starts_with_10s():
     async with a_world((1, 1), None, backoff=PodFailureBackoff()) as cluster:
         await cluster.create(JOBS, job_manifest())
         await asyncio.sleep(60)
@@ -137,7 +137,7 @@ async def test_a_deadline_ends_the_pod_and_then_the_job():
         assert status["failed"] == 1
 
 
-async def test_a_suspended_job_stops_and_goes_on_and_its_deadline_begins_anew():
+async def test_a_resumed_job_gets_a_new_pod_and_a_new_deadline():
     async with a_world(None, (8, 0)) as cluster:
         await cluster.create(JOBS, job_manifest(activeDeadlineSeconds=10))
         await asyncio.sleep(5)
@@ -163,25 +163,25 @@ async def test_a_job_created_suspended_has_no_pod():
         assert "Suspended" in true_conditions(await status_of(cluster))
 
 
-async def test_going_on_at_once_neither_fails_the_job_nor_runs_two_pods():
+async def test_resuming_at_once_neither_fails_the_job_nor_runs_two_pods():
     async with a_world(None, (3, 0)) as cluster:
         await cluster.create(JOBS, job_manifest(backoffLimit=0))
         await asyncio.sleep(5)
         await cluster.patch(JOBS, "j", {"spec": {"suspend": True}}, "here")
-        while not all(map(is_going, await pods_of(cluster))):
+        while not all(map(is_terminating, await pods_of(cluster))):
             await asyncio.sleep(0)
         await cluster.patch(JOBS, "j", {"spec": {"suspend": False}}, "here")
         await asyncio.sleep(0.5)
-        assert len(await pods_of(cluster)) == 1, "the old one is still ending"
+        assert len(await pods_of(cluster)) == 1, "the old one is still terminating"
         await asyncio.sleep(20)
         assert "Complete" in true_conditions(await status_of(cluster))
 
 
-def is_going(pod):
+def is_terminating(pod):
     return "deletionTimestamp" in pod["metadata"]
 
 
-async def test_a_pod_that_somebody_deletes_has_failed_and_is_replaced_when_it_has_ended():
+async def test_a_deleted_pod_has_failed_and_is_replaced_when_it_has_terminated():
     async with a_world(None) as cluster:
         await cluster.create(JOBS, job_manifest())
         await asyncio.sleep(5)
@@ -193,7 +193,7 @@ async def test_a_pod_that_somebody_deletes_has_failed_and_is_replaced_when_it_ha
         assert (await status_of(cluster))["failed"] == 1
 
 
-async def test_a_pod_that_was_deleted_by_force_is_not_forgotten():
+async def test_a_force_deleted_pod_is_counted():
     async with a_world(None) as cluster:
         await cluster.create(JOBS, job_manifest(backoffLimit=0))
         await asyncio.sleep(5)
@@ -206,7 +206,7 @@ async def test_a_pod_that_was_deleted_by_force_is_not_forgotten():
         assert "Failed" in true_conditions(await status_of(cluster))
 
 
-async def test_a_finished_job_goes_after_its_time_with_its_pods():
+async def test_a_finished_job_is_deleted_with_its_pods_after_its_ttl():
     async with a_world((1, 0)) as cluster:
         await cluster.create(JOBS, job_manifest(ttlSecondsAfterFinished=30))
         await asyncio.sleep(30.5)
@@ -238,7 +238,7 @@ async def test_a_job_of_the_same_name_is_another_one():
         assert "failed" not in status
 
 
-async def test_restarts_in_place_are_counted_and_end_the_job():
+async def test_container_restarts_count_towards_the_backoff_limit():
     async with a_world(None) as cluster:
         await cluster.create(JOBS, job_manifest(backoffLimit=2, restart_policy="OnFailure"))
         await asyncio.sleep(5)
@@ -250,7 +250,7 @@ async def test_restarts_in_place_are_counted_and_end_the_job():
         assert true_conditions(status)["Failed"]["reason"] == "BackoffLimitExceeded"
 
 
-async def test_pods_of_others_are_left_alone():
+async def test_pods_without_the_owner_reference_are_left_alone():
     async with a_world(None) as cluster:
         stranger = named(
             "j-stranger", labels={"job-name": "j"}, finalizers=[TRACKING_FINALIZER], spec={}
@@ -263,14 +263,14 @@ async def test_pods_of_others_are_left_alone():
         assert len(await pods_of(cluster)) == 2
 
 
-async def test_a_job_that_somebody_else_manages_is_left_alone():
+async def test_a_job_of_another_manager_is_left_alone():
     async with a_world(None) as cluster:
         await cluster.create(JOBS, job_manifest(managedBy="example.com/other"))
         await asyncio.sleep(5)
         assert await pods_of(cluster) == []
 
 
-async def test_a_settled_job_is_not_written():
+async def test_a_job_in_a_steady_state_is_not_written():
     async with a_world(None) as cluster:
         await cluster.create(JOBS, job_manifest(activeDeadlineSeconds=10_000))
         await asyncio.sleep(5)

@@ -1,4 +1,4 @@
-"""The Job controller is killed at any of its writes and started again: the same comes of it."""
+"""The Job controller is killed at any of its writes and restarted: the outcome is the same."""
 
 import asyncio
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ NEVER = 10_000
 
 
 class Killed(BaseException):
-    """What nobody catches."""
+    """An exception that no code catches."""
 
 
 @dataclass
-class MortalClient:
-    """Lets so many writes through; the one after that is fatal, before it is done or after."""
+class KillingClient:
+    """Kills its user at the write after the first `writes`, before or after that is done."""
 
     cluster: Any
     writes: int
@@ -49,7 +49,7 @@ class MortalClient:
 
 
 async def keep_running(client):
-    """A Job controller, and after its death another one that lives on."""
+    """A Job controller, and after it was killed a second one."""
     try:
         await JobController(client, backoff=BACKOFF, clock=virtual_now).run()
     except BaseExceptionGroup as died:
@@ -62,7 +62,7 @@ async def suspend(cluster, is_suspended):
     await cluster.patch(JOBS, "j", {"spec": {"suspend": is_suspended}}, "here")
 
 
-async def nothing_else(cluster):
+async def nothing_happens(cluster):
     await asyncio.sleep(0)
 
 
@@ -84,50 +84,50 @@ def suspended_for_a_moment(turns):
     return happening
 
 
-async def stopped_for_good(cluster):
+async def suspended_for_good(cluster):
     await asyncio.sleep(3)
     await suspend(cluster, True)
 
 
-async def somebody_deletes_the_pod(cluster):
+async def pod_deleted(cluster):
     await asyncio.sleep(3)
     for pod in (await cluster.list(PODS)).items:
         await cluster.delete(PODS, pod["metadata"]["name"], "here")
 
 
 @dataclass(frozen=True)
-class Story:
-    """A Job, what its pods do one after the other, and what else happens."""
+class Scenario:
+    """A Job, what its pods do one after the other, and what the user does."""
 
     plans: tuple[tuple[float, int] | None, ...]
     spec: dict[str, Any]
-    happening: Any = nothing_else
+    happening: Any = nothing_happens
 
 
-STORIES = [
-    pytest.param(Story(((1, 1), (1, 0)), {}), id="a failure and a success"),
-    pytest.param(Story(((1, 1),), {"backoffLimit": 2}), id="too many failures"),
-    pytest.param(Story((None,), {"activeDeadlineSeconds": 5}), id="a deadline"),
-    pytest.param(Story((None, (2, 0)), {}, suspended_for_a_while), id="suspended and resumed"),
+SCENARIOS = [
+    pytest.param(Scenario(((1, 1), (1, 0)), {}), id="a failure and a success"),
+    pytest.param(Scenario(((1, 1),), {"backoffLimit": 2}), id="too many failures"),
+    pytest.param(Scenario((None,), {"activeDeadlineSeconds": 5}), id="a deadline"),
+    pytest.param(Scenario((None, (2, 0)), {}, suspended_for_a_while), id="suspended and resumed"),
     pytest.param(
-        Story((None, (2, 0)), {"backoffLimit": 0}, suspended_for_a_while),
-        id="suspended and resumed, with no second try",
+        Scenario((None, (2, 0)), {"backoffLimit": 0}, suspended_for_a_while),
+        id="suspended and resumed, with a backoff limit of 0",
     ),
-    pytest.param(Story((None,), {}, stopped_for_good), id="suspended for good"),
-    pytest.param(Story((None, (2, 0)), {}, somebody_deletes_the_pod), id="its pod is deleted"),
-    pytest.param(Story(((1, 0),), {"ttlSecondsAfterFinished": 3}), id="it expires"),
+    pytest.param(Scenario((None,), {}, suspended_for_good), id="suspended for good"),
+    pytest.param(Scenario((None, (2, 0)), {}, pod_deleted), id="its pod is deleted"),
+    pytest.param(Scenario(((1, 0),), {"ttlSecondsAfterFinished": 3}), id="its TTL passes"),
 ]
 
 
-async def outcome(story, writes, is_done):
-    """What there is in the end, in words that no chance has a part in; and whether one died."""
-    plans = list(story.plans)
+async def outcome(scenario, writes, is_done):
+    """The objects at the end, without random names, and whether a controller was killed."""
+    plans = list(scenario.plans)
     cluster = a_cluster(clock=virtual_now)
     node = ScriptedNode(cluster, lambda _: plans.pop(0) if len(plans) > 1 else plans[0])
-    client = MortalClient(cluster, writes, is_done)
+    client = KillingClient(cluster, writes, is_done)
     tasks = [asyncio.create_task(node.run()), asyncio.create_task(keep_running(client))]
-    await cluster.create(JOBS, job_manifest(**story.spec))
-    await story.happening(cluster)
+    await cluster.create(JOBS, job_manifest(**scenario.spec))
+    await scenario.happening(cluster)
     await asyncio.sleep(200)
     for task in tasks:
         assert not task.done(), task.exception()
@@ -135,11 +135,11 @@ async def outcome(story, writes, is_done):
     await asyncio.gather(*tasks, return_exceptions=True)
     jobs, pods = (await cluster.list(JOBS)).items, (await cluster.list(PODS)).items
     held = [pod for pod in pods if pod["metadata"].get("finalizers")]
-    found = [told(job) for job in jobs], sorted(map(phase, pods)), len(held), node.started
+    found = [summary(job) for job in jobs], sorted(map(phase, pods)), len(held), node.started
     return found, client.writes < 0
 
 
-def told(job):
+def summary(job):
     status = job["status"]
     conditions = [
         (each["type"], each["status"], each["reason"]) for each in status.get("conditions", ())
@@ -151,31 +151,31 @@ def phase(pod):
     return pod["status"]["phase"]
 
 
-def run(scenario):
+def run(coroutine):
     loop = looptime.new_event_loop(start=0)
     try:
-        return loop.run_until_complete(scenario)
+        return loop.run_until_complete(coroutine)
     finally:
         loop.close()
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("story", STORIES)
-def test_a_job_ends_the_same_wherever_its_controller_dies(story, is_done):
-    undisturbed, _ = run(outcome(story, NEVER, is_done))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_job_ends_the_same_wherever_its_controller_is_killed(scenario, is_done):
+    undisturbed, _ = run(outcome(scenario, NEVER, is_done))
     for writes in count():
-        found, has_died = run(outcome(story, writes, is_done))
+        found, was_killed = run(outcome(scenario, writes, is_done))
         assert found == undisturbed, f"killed at write {writes}"
-        if not has_died:
+        if not was_killed:
             break
     assert writes > 3
 
 
 @pytest.mark.parametrize("writes", [NEVER, 2, 3, 4, 5, 6])
-def test_a_moment_of_suspension_is_no_failure(writes):
+def test_a_short_suspension_is_no_failure(writes):
     for turns in range(15):
         happening = suspended_for_a_moment(turns)
-        story = Story((None, (2, 0), (2, 0)), {"backoffLimit": 0}, happening)
-        ([(conditions, counts)], *_), _ = run(outcome(story, writes, is_done=True))
+        scenario = Scenario((None, (2, 0), (2, 0)), {"backoffLimit": 0}, happening)
+        ([(conditions, counts)], *_), _ = run(outcome(scenario, writes, is_done=True))
         assert ("Failed", "True", "BackoffLimitExceeded") not in conditions, f"{turns} turns"
         assert counts["failed"] == 0

@@ -1,4 +1,4 @@
-"""What is decided about a Job, as tables: the Job, its pods and the time, and what follows."""
+"""The decisions about a Job, as tables: the Job, its pods and the time, and what follows."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -32,7 +32,7 @@ def uids(pods):
 
 @dataclass(frozen=True)
 class Expected:
-    """What comes of it, as far as it matters."""
+    """The decision, as far as it matters here."""
 
     create: bool = False
     delete: tuple[str, ...] = ()
@@ -56,60 +56,60 @@ def outcome(decision):
     ("job", "pods", "expected"),
     [
         pytest.param(a_job({}), [], Expected(create=True, active=1), id="a new Job gets its pod"),
-        pytest.param(a_job(), [a_pod()], Expected(active=1), id="while it runs there is one"),
+        pytest.param(a_job(), [a_pod()], Expected(active=1), id="a running pod is enough"),
         pytest.param(
             a_job(),
             [a_pod("Failed", ended=3)],
             Expected(untrack=("p1",), wait=8),
-            id="after a failure the next try waits from its end on",
+            id="the backoff starts when the pod failed",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "failed": 2}),
             [a_pod("Failed", uid="p3", ended=-30)],
             Expected(untrack=("p3",), wait=5),
-            id="the third failure waits four times as long",
+            id="the third backoff is four times as long",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "failed": 5}),
             [a_pod("Failed", uid="p6", tracked=False, ended=-50)],
             Expected(wait=5),
-            id="but there is a longest wait",
+            id="there is a maximum backoff",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "failed": 1}),
             [a_pod("Failed", tracked=False, ended=-6)],
             Expected(create=True, active=1),
-            id="then there is another pod",
+            id="after the backoff there is another pod",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "failed": 3}),
             [],
             Expected(create=True, active=1),
-            id="nobody knows since when to wait if the failed pods are gone",
+            id="no backoff if the failed pods are gone",
         ),
         pytest.param(
             a_job(),
             [a_pod(deleted=True)],
             Expected(),
-            id="a pod that is ending is not replaced before it has ended",
+            id="a terminating pod is not replaced",
         ),
         pytest.param(
             a_job(podReplacementPolicy="TerminatingOrFailed"),
             [a_pod(deleted=True)],
             Expected(untrack=("p1",), wait=5),
-            id="unless the Job takes that for a failure",
+            id="unless the Job counts it as failed",
         ),
         pytest.param(
             a_job(),
             [a_pod(deleted=True, grace=0)],
             Expected(untrack=("p1",), wait=5),
-            id="a pod that was deleted by force has failed",
+            id="a force-deleted pod has failed",
         ),
         pytest.param(
             a_job(),
             [a_pod(uid="p1"), a_pod(uid="p2", ready=True)],
             Expected(delete=("p1",), active=1),
-            id="of two pods the better one stays",
+            id="of two pods the ready one stays",
         ),
         pytest.param(
             a_job(suspend=True),
@@ -121,19 +121,19 @@ def outcome(decision):
             a_job(suspend=True),
             [a_pod(deleted=True)],
             Expected(untrack=("p1",)),
-            id="a pod that was stopped is let go and not counted",
+            id="a pod deleted by suspension is not counted",
         ),
         pytest.param(
             a_job(suspend=True),
             [a_pod("Failed", ended=1)],
             Expected(untrack=("p1",)),
-            id="one that failed by itself before is counted",
+            id="a pod that failed before is counted",
         ),
         pytest.param(
             a_job({"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}),
             [a_pod(deleted=True)],
             Expected(untrack=("p1",)),
-            id="nor counted if the Job goes on before that is done",
+            id="nor is it counted if the Job is resumed meanwhile",
         ),
         pytest.param(
             a_job(activeDeadlineSeconds=100),
@@ -145,7 +145,7 @@ def outcome(decision):
             a_job(activeDeadlineSeconds=5),
             [a_pod()],
             Expected(delete=("p1",)),
-            id="past the deadline the pod goes",
+            id="past the deadline the pod is deleted",
         ),
         pytest.param(
             a_job(activeDeadlineSeconds=5, suspend=True),
@@ -157,25 +157,25 @@ def outcome(decision):
             a_job(backoffLimit=3, restart_policy="OnFailure"),
             [a_pod(restarts=2)],
             Expected(active=1),
-            id="restarts in place are allowed up to the limit",
+            id="container restarts up to the limit",
         ),
         pytest.param(
             a_job(backoffLimit=3, restart_policy="OnFailure"),
             [a_pod(restarts=3)],
             Expected(delete=("p1",)),
-            id="and no further",
+            id="container restarts at the limit",
         ),
         pytest.param(
             a_job(backoffLimit=0),
             [a_pod(restarts=9)],
             Expected(active=1),
-            id="restarts count only where the Job allows them",
+            id="restarts only count with OnFailure",
         ),
         pytest.param(
             a_job({"startTime": stamp(0), "conditions": [condition("Complete")]}),
             [a_pod(), a_pod("Succeeded", uid="p2")],
             Expected(untrack=("p1", "p2")),
-            id="after the end nothing is held",
+            id="a finished Job untracks all pods",
         ),
     ],
 )
@@ -186,23 +186,23 @@ def test_the_next_step(job, pods, expected):
 # --- counting
 
 
-def test_a_pod_that_ended_is_noted_before_it_is_let_go_and_counted_after():
+def test_a_terminated_pod_is_recorded_then_untracked_then_counted():
     job, pod = a_job(), a_pod("Failed", ended=5)
-    noted = decide(job, [pod], at(5), BACKOFF)
-    assert noted.status.uncounted_terminated_pods.failed == ("p1",)
-    assert (noted.status.failed, uids(noted.untrack)) == (0, ["p1"])
+    recorded = decide(job, [pod], at(5), BACKOFF)
+    assert recorded.status.uncounted_terminated_pods.failed == ("p1",)
+    assert (recorded.status.failed, uids(recorded.untrack)) == (0, ["p1"])
     released = a_pod("Failed", ended=5, tracked=False)
-    counted = decide(with_status(job, noted), [released], at(5), BACKOFF)
+    counted = decide(with_status(job, recorded), [released], at(5), BACKOFF)
     assert (counted.status.failed, counted.status.uncounted_terminated_pods.failed) == (1, ())
     assert decide(with_status(job, counted), [released], at(5), BACKOFF).status == counted.status
 
 
-def test_a_noted_pod_counts_when_it_is_gone():
+def test_a_recorded_pod_counts_when_it_is_gone():
     job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
     assert decide(job, [], at(5), BACKOFF).status.failed == 1
 
 
-def test_nothing_is_counted_twice_while_it_is_noted():
+def test_a_recorded_pod_is_not_counted_twice():
     job = a_job({"startTime": stamp(0), "uncountedTerminatedPods": {"failed": ["p1"]}})
     decision = decide(job, [a_pod("Failed", ended=5)], at(5), BACKOFF)
     assert decision.status.uncounted_terminated_pods.failed == ("p1",)
@@ -214,7 +214,7 @@ def with_status(job, decision):
 
 
 def ending(job, pods, now=5.0):
-    """The decisions until nothing changes any more, with the node's part done at once."""
+    """The decisions until nothing changes any more; deleted pods disappear at once."""
     decisions = []
     for _ in range(10):
         decision = decide(job, pods, at(now), BACKOFF)
@@ -230,10 +230,10 @@ def ending(job, pods, now=5.0):
         ]
         if job == before and not (gone or released):
             return decisions
-    raise AssertionError("there is no end")
+    raise AssertionError("it never settles")
 
 
-# --- ends
+# --- completion and failure
 
 
 def test_a_pod_that_succeeds_completes_the_job():
@@ -246,7 +246,7 @@ def test_a_pod_that_succeeds_completes_the_job():
     ]
 
 
-def test_what_is_aimed_for_is_said_before_it_is_reached():
+def test_the_interim_condition_comes_first():
     first, *_ = ending(a_job(), [a_pod("Succeeded", ended=5)])
     assert conditions_of(first) == [("SuccessCriteriaMet", "True", "CompletionsReached")]
 
@@ -261,14 +261,14 @@ def test_too_many_failures_fail_the_job():
     assert last.status.conditions[-1].message == "Job has reached the specified backoff limit"
 
 
-def test_a_deadline_fails_the_job_and_what_it_ended_has_failed():
+def test_a_deadline_fails_the_job_and_its_active_pod():
     *_, last = ending(a_job(activeDeadlineSeconds=5), [a_pod()])
     assert last.status.failed == 1
     assert conditions_of(last)[-1] == ("Failed", "True", "DeadlineExceeded")
     assert last.status.conditions[-1].message == "Job was active longer than specified deadline"
 
 
-def test_the_last_word_waits_for_pods_that_are_ending():
+def test_the_terminal_condition_waits_for_terminating_pods():
     target = condition("FailureTarget", "DeadlineExceeded", "too long")
     job = a_job({"startTime": stamp(0), "conditions": [target]})
     waiting = decide(job, [a_pod(deleted=True, tracked=False)], at(9), BACKOFF)
@@ -278,7 +278,7 @@ def test_the_last_word_waits_for_pods_that_are_ending():
     assert conditions_of(over)[-1] == ("Failed", "True", "DeadlineExceeded")
 
 
-def test_what_a_job_aims_for_is_not_taken_back():
+def test_an_interim_condition_is_not_taken_back():
     target = condition("FailureTarget", "DeadlineExceeded", "too long")
     job = a_job({"startTime": stamp(0), "conditions": [target]})
     *_, last = ending(job, [a_pod("Succeeded", ended=5)])
@@ -289,13 +289,13 @@ def test_what_a_job_aims_for_is_not_taken_back():
 # --- suspension and time
 
 
-def test_a_suspended_job_says_so_and_forgets_when_it_began():
+def test_a_suspended_job_has_a_condition_and_no_start_time():
     decision = decide(a_job(suspend=True), [a_pod()], at(5), BACKOFF)
     assert (decision.status.start_time, decision.status.active) == ("", 0)
     assert conditions_of(decision) == [("Suspended", "True", "JobSuspended")]
 
 
-def test_a_job_that_goes_on_begins_again():
+def test_a_resumed_job_has_a_new_start_time():
     suspended = {"conditions": [condition("Suspended", "JobSuspended", "Job suspended")]}
     decision = decide(a_job(suspended, activeDeadlineSeconds=100), [], at(50), BACKOFF)
     assert decision.create
@@ -307,18 +307,18 @@ def test_a_job_that_goes_on_begins_again():
 @pytest.mark.parametrize(
     ("now", "expire", "wait"),
     [
-        pytest.param(5, False, 5, id="it is kept for its time"),
-        pytest.param(10, True, None, id="and then goes"),
+        pytest.param(5, False, 5, id="it is kept until then"),
+        pytest.param(10, True, None, id="and then deleted"),
     ],
 )
-def test_a_finished_job_has_a_time_to_live(now, expire, wait):
+def test_a_finished_job_has_a_ttl(now, expire, wait):
     finished = {"startTime": stamp(0), "conditions": [condition("Failed", "x", "y")]}
     decision = decide(a_job(finished, ttlSecondsAfterFinished=10), [], at(now), BACKOFF)
     assert decision.expire is expire
     assert decision.requeue_after == (None if wait is None else timedelta(seconds=wait))
 
 
-def test_a_deleted_job_lets_its_pods_go():
+def test_a_deleted_job_untracks_its_pods():
     job = a_job()
     going = type(job.metadata)(deletion_timestamp=stamp(0))
     decision = decide(type(job)(metadata=going), [a_pod()], at(5), BACKOFF)

@@ -27,7 +27,7 @@ from mpi_operator.local.apiserver.updates import merge_patch
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patches_of_the_standard(target, patch, result):
+def test_the_examples_of_the_rfc(target, patch, result):
     assert merge_patch(target, patch) == result
 
 
@@ -54,7 +54,7 @@ def reference(target, patch):
 
 
 @given(json, json)
-def test_any_merge_patch_does_what_the_standard_says_and_changes_nothing_given(target, patch):
+def test_any_patch_is_merged_as_the_rfc_says_and_arguments_stay_unchanged(target, patch):
     before = copy.deepcopy((target, patch))
     result = merge_patch(target, patch)
     assert (target, patch) == before

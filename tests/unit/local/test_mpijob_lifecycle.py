@@ -1,4 +1,4 @@
-"""A job from its creation to its end: the real controller, on a cluster in memory."""
+"""An MPIJob from creation to completion: the real controller on a local cluster."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -48,7 +48,7 @@ MPI_JOB = Kind(
 
 
 def script(pod: Manifest) -> tuple[float, int] | None:
-    """Workers run until they are told to end; the launcher is done in a moment."""
+    """Workers run until they are deleted; the launcher succeeds at once."""
     is_launcher = pod["metadata"]["labels"]["training.kubeflow.org/job-role"] == "launcher"
     return (0.05, 0) if is_launcher else None
 
@@ -113,7 +113,7 @@ async def is_empty(cluster, resource):
     return await count(cluster, resource) == 0
 
 
-async def test_a_job_is_scaled_suspended_and_goes_on():
+async def test_a_job_is_scaled_suspended_and_resumed():
     async with a_world(lambda _: None) as cluster:
         await cluster.create(MPI_JOBS, mpijob("pi"))
         await until(lambda: condition(cluster, "Running"), 10)
@@ -137,7 +137,7 @@ async def test_a_job_is_scaled_suspended_and_goes_on():
         await until(lambda: condition(cluster, "Running"), 10)
 
 
-async def test_a_job_that_cannot_run_is_refused_at_the_door():
+async def test_an_invalid_job_is_refused_on_creation():
     cluster = LocalCluster([MPI_JOB])
     with pytest.raises(errors.Invalid, match=r"spec\.mpiImplementation"):
         await cluster.create(MPI_JOBS, mpijob("pi", mpiImplementation="None"))

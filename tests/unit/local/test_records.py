@@ -1,4 +1,4 @@
-"""What is remembered of runs that have ended: how much, for how long, and what is not."""
+"""Records of finished runs: what they contain, and how long they are kept."""
 
 import os
 import time
@@ -33,7 +33,7 @@ def pod(name: str, *volumes: Manifest) -> Manifest:
 
 
 def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
-    """The directory of a pod whose container was started so often, and printed that."""
+    """The directory of a pod with a log for each start of its container."""
     directory = run / "pods" / f"{number}-{name[:24]}"
     pod_logs.create(directory, name)
     logs = directory / "logs" / "main"
@@ -44,7 +44,7 @@ def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
 
 
 def ended(root: Path, *pods: Manifest, end: End | None = END, keep: bool = False) -> str:
-    """A run that ends; its name."""
+    """Create and end a run; return its name."""
     run = run_directories.create(root)
     records.write(run.directory, Record([*pods], end))
     if keep:
@@ -59,12 +59,12 @@ async def log_of(run: Path, name: str) -> list[bytes]:
     return [line async for line in FinishedRun(run, record).log(name, "default")]
 
 
-def test_a_run_that_noted_nothing_is_not_remembered(root):
+def test_a_run_without_a_record_is_not_archived(root):
     run_directories.create(root).end()
     assert records.finished(root) == []
 
 
-def test_a_run_is_remembered_as_it_was_last(root):
+def test_the_last_record_of_a_run_is_archived(root):
     name = ended(root, pod("a"))
     [run] = records.finished(root)
     assert run.name == name
@@ -72,22 +72,22 @@ def test_a_run_is_remembered_as_it_was_last(root):
     assert [entry.name for entry in root.iterdir()] == [".lock"]
 
 
-def test_nobody_else_can_read_it(root):
+def test_other_users_cannot_read_it(root):
     ended(root, pod("a"))
     assert records.finished(root)[0].stat().st_mode & 0o777 == 0o700
 
 
-def test_a_run_whose_owner_was_killed_is_remembered_by_whoever_cleans_up(root):
+def test_the_clean_up_archives_the_record_of_a_killed_run(root):
     run = run_directories.create(root)
     records.write(run.directory, Record([pod("a")]))
     assert run._lock is not None
-    os.close(run._lock)  # what the kernel does for a process that is killed
+    os.close(run._lock)  # as the kernel does for a killed process
     assert run_directories.reap(root) == [run.directory.name]
     [found] = records.finished(root)
     assert records.read(found) == Record([pod("a")], None)
 
 
-async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
+async def test_the_log_is_that_of_the_last_start_of_the_last_pod_of_a_name(root):
     name = "a-pod-with-a-name-that-is-longer-than-its-directory"
     run = run_directories.create(root)
     pod_logs.remove_pod(printed(run.directory, 2, name, b"gone\n"))
@@ -99,7 +99,7 @@ async def test_logs_are_those_of_the_last_start_of_the_last_pod_of_a_name(root):
     assert await log_of(found, name) == [b"second", b"and last"]
 
 
-async def test_logs_of_a_pod_that_is_gone_are_kept(root):
+async def test_logs_of_a_deleted_pod_are_kept(root):
     run = run_directories.create(root)
     pod_logs.remove_pod(printed(run.directory, 1, "a", b"hi\n"))
     records.write(run.directory, Record([pod("a")], END))
@@ -107,13 +107,13 @@ async def test_logs_of_a_pod_that_is_gone_are_kept(root):
     assert await log_of(records.finished(root)[0], "a") == [b"hi"]
 
 
-async def test_a_pod_that_is_not_known_is_told(root):
+async def test_an_unknown_pod_is_not_found(root):
     ended(root, pod("a"))
     with pytest.raises(NotFound):
         await log_of(records.finished(root)[0], "b")
 
 
-async def test_a_long_log_is_cut_at_its_beginning(root, monkeypatch):
+async def test_a_long_log_loses_its_beginning(root, monkeypatch):
     monkeypatch.setattr(records, "_LOG_BYTES", 0)
     run = run_directories.create(root)
     printed(run.directory, 1, "a", b"".join(b"line %06d\n" % number for number in range(50_000)))
@@ -154,12 +154,12 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
         pytest.param([0] * 30, RUNS_KEPT, id="many"),
     ],
 )
-def test_how_many_are_remembered(days, count):
+def test_how_many_records_are_retained(days, count):
     now = 1e9
     assert records.retained([now - each * DAY for each in days], now) == count
 
 
-def test_what_is_old_goes_with_the_next_end_unless_it_was_kept(root):
+def test_old_records_are_deleted_with_the_next_one_unless_kept(root):
     old, kept = ended(root, pod("a")), ended(root, pod("b"), keep=True)
     for name in (old, kept):
         long_ago = time.time() - (DAYS_KEPT + 1) * DAY
@@ -168,13 +168,13 @@ def test_what_is_old_goes_with_the_next_end_unless_it_was_kept(root):
     assert [run.name for run in records.finished(root)] == [new, kept]
 
 
-def test_what_is_forgotten_is_gone(root):
+def test_a_deleted_record_is_gone(root):
     ended(root, pod("a"), keep=True)
     records.delete(records.finished(root)[0])
     assert list(records.finished_directory(root).iterdir()) == []
 
 
-def test_a_record_that_cannot_be_read_is_no_record(root):
+def test_an_unreadable_record_is_ignored(root):
     ended(root, pod("a"))
     [run] = records.finished(root)
     (run / "record.json").write_text("{")

@@ -10,7 +10,6 @@ import pytest
 from mpi_operator.local.kubelet.host_files import MountPoints
 from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
-from tests.support.waiting import block_until
 
 OWNER = """
 import sys, time
@@ -42,7 +41,7 @@ def test_a_run_is_removed_at_its_end(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == [".lock"]
 
 
-def test_a_living_owner_is_left_alone(tmp_path, owner):
+def test_the_run_of_a_living_owner_is_left_alone(tmp_path, owner):
     _, directory = owner
     assert run_directories.reap(tmp_path) == []
     assert os.path.isdir(directory)
@@ -68,14 +67,14 @@ def test_what_a_dead_owner_left_is_cleaned_up(tmp_path, owner):
         left.wait()
 
 
-def test_directories_without_a_lock_are_not_ours(tmp_path):
+def test_directories_without_a_lock_are_left_alone(tmp_path):
     (tmp_path / "holiday").mkdir()
     (tmp_path / "holiday" / "photo").touch()
     assert run_directories.reap(tmp_path) == []
     assert (tmp_path / "holiday" / "photo").exists()
 
 
-def test_places_to_mount_at_are_taken_away_again(tmp_path):
+def test_mount_points_are_removed_again(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     run = run_directories.create(tmp_path / "runs")
@@ -86,9 +85,9 @@ def test_places_to_mount_at_are_taken_away_again(tmp_path):
     assert list(home.iterdir()) == []
 
 
-def test_a_place_that_somebody_uses_stays(tmp_path):
+def test_a_mount_point_in_use_stays(tmp_path):
     run = run_directories.create(tmp_path / "runs")
     MountPoints(run.directory, [tmp_path]).make([f"{tmp_path}/data"])
     (tmp_path / "data" / "mine").touch()
     run.end()
-    block_until(lambda: (tmp_path / "data" / "mine").exists(), 1)
+    assert (tmp_path / "data" / "mine").exists()

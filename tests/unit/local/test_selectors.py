@@ -43,7 +43,7 @@ RED = {"team": "red", "stage": "test", "empty": ""}
         ("example.com/team-name notin (a.b_c)", True),
     ],
 )
-def test_labels_are_chosen(selector, chosen):
+def test_label_selectors(selector, chosen):
     assert parse_labels(selector).matches(RED) is chosen
 
 
@@ -51,7 +51,7 @@ def test_labels_are_chosen(selector, chosen):
     "selector",
     ["=red", "team=red,", ",team", "team in red", "team in (red", "team red", "!", "a=b=c", "()"],
 )
-def test_what_is_no_label_selector_is_told(selector):
+def test_an_invalid_label_selector_is_refused(selector):
     with pytest.raises(SelectorError, match="unable to parse requirement"):
         parse_labels(selector)
 
@@ -72,7 +72,7 @@ KNOWN = frozenset(("metadata.name", "status.phase"))
         ("metadata.name=pi,status.phase=Running", False),
     ],
 )
-def test_fields_are_chosen(selector, chosen):
+def test_field_selectors(selector, chosen):
     assert parse_fields(selector, KNOWN).matches({"metadata.name": "pi"}) is chosen
 
 
@@ -83,6 +83,6 @@ def test_fields_are_chosen(selector, chosen):
         ("metadata.name", "invalid selector"),
     ],
 )
-def test_what_is_no_field_selector_is_told(selector, words):
+def test_an_invalid_field_selector_is_refused(selector, words):
     with pytest.raises(SelectorError, match=words):
         parse_fields(selector, KNOWN)

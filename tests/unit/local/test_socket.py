@@ -141,7 +141,8 @@ async def test_watches_end_with_the_run(cluster, run):
 )
 async def test_an_invalid_request_is_refused_and_the_next_is_served(client, run, line):
     assert (await refusal(run, line)).reason == "BadRequest"
-    await client.create(CONFIG_MAPS, config_map("a", "here"))
+    created = await client.create(CONFIG_MAPS, config_map("a", "here"))
+    assert created["metadata"]["uid"]
 
 
 async def test_a_name_that_cannot_be_in_a_url_is_a_bad_request(client, run):
@@ -158,7 +159,8 @@ async def test_a_request_that_is_too_long_is_refused(client):
 async def test_a_connection_without_a_request_disturbs_no_other(client, run):
     _, writer = await asyncio.open_unix_connection(run / socket_messages.SOCKET)
     writer.close()
-    await client.create(CONFIG_MAPS, config_map("a", "here"))
+    created = await client.create(CONFIG_MAPS, config_map("a", "here"))
+    assert created["metadata"]["uid"]
 
 
 async def test_an_unexpected_exception_is_an_internal_error(client, cluster, caplog):

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: who watches knows what there is."""
+"""After any writes in any order every watch has the current objects."""
 
 import asyncio
 from contextlib import aclosing
@@ -27,7 +27,7 @@ STEPS = st.lists(st.tuples(OPERATIONS, st.sampled_from([0, 0, 0, 0.1, 1])), max_
 
 @dataclass
 class Watcher:
-    """Rebuilds from events what there is, at its own pace."""
+    """Rebuilds the objects from the events of a watch, at its own speed."""
 
     selector: str
     starts: float
@@ -126,13 +126,13 @@ def run(scenario):
 
 
 @given(STEPS, WATCHERS)
-def test_every_watcher_knows_in_the_end_what_there_is(steps, watchers):
+def test_every_watcher_ends_with_the_current_objects(steps, watchers):
     run(live(steps, watchers, watch_cache_size=1000))
     assert all(watcher.relists == 0 for watcher in watchers)
 
 
 @given(STEPS, WATCHERS)
-def test_a_short_memory_makes_watchers_list_again_but_not_wrong(steps, watchers):
+def test_with_a_small_cache_watchers_list_again_and_are_still_right(steps, watchers):
     run(live(steps, watchers, watch_cache_size=2))
 
 
@@ -148,21 +148,21 @@ async def versions_of(operations):
 
 
 @given(st.lists(OPERATIONS, max_size=20))
-def test_versions_only_grow_and_each_write_has_its_own(operations):
+def test_versions_only_grow_and_each_write_has_one(operations):
     for before, version, after in asyncio.run(versions_of(operations)):
         assert before <= after <= before + 1
         assert version is None or version <= after
 
 
-def test_the_events_of_a_watcher_are_the_writes_in_their_order():
-    async def told(cluster):
+def test_the_events_of_a_watch_are_the_writes_in_their_order():
+    async def watched(cluster):
         events = cluster.watch(CONFIG_MAPS, options=WatchOptions(resource_version="1", timeout=5))
         found = [(event.type.value, event.object["metadata"].get("name")) async for event in events]
         return found[:-1]  # less the bookmark at the end
 
     async def story():
         cluster = a_cluster()
-        telling = asyncio.create_task(told(cluster))
+        watching = asyncio.create_task(watched(cluster))
         for operation in (
             ("create", "a", "red"),
             ("create", "b", "red"),
@@ -171,7 +171,7 @@ def test_the_events_of_a_watcher_are_the_writes_in_their_order():
             ("write", "a", "x"),
         ):
             await happen(cluster, operation)
-        assert await telling == [
+        assert await watching == [
             ("ADDED", "a"),
             ("ADDED", "b"),
             ("MODIFIED", "a"),
