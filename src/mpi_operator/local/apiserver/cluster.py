@@ -32,7 +32,7 @@ from mpi_operator.local.times import now
 from . import api_errors, deletion, object_names, updates
 from .garbage_collector import GarbageCollector
 from .object_store import Collection, ObjectRef, ObjectStore
-from .scale import scale_of, scaled
+from .scale_subresource import scale_of, scaled
 from .selectors import parse_selection
 from .served_kinds import BUILT_IN, Kind, Scale
 from .stored_object import StoredObject, without_nulls

@@ -1,1 +1,1 @@
-"""What stands for Kubernetes' Job controller."""
+"""The Job controller of the local cluster."""

@@ -1,1 +1,1 @@
-"""Runs of this user: their directories, and what is kept of those that have ended."""
+"""The runs of this user: their directories, and the records of finished ones."""
