@@ -54,6 +54,10 @@ test-unit: setup ## Run the fast tests: loopback only, no Kubernetes (1 min)
 test-pythons: setup ## Run the unit tests on every other supported Python that this machine has (1 min each)
 	scripts/test-pythons
 
+.PHONY: test-aiohttp
+test-aiohttp: setup ## Run the tests of the transport with the first release of every supported aiohttp (2 min)
+	scripts/test-aiohttp
+
 .PHONY: test-local
 test-local: test-packages ## Run the tests with real processes and real MPIs on this machine (2 min)
 	$(PYTEST) $(AT_ONCE) tests/local
