@@ -13,6 +13,7 @@ from mpi_operator.kube.config import TLS, Config, Credential, Credentials
 from mpi_operator.kube.config.config import FixedCredentials
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.transport import Timeouts
+from tests.support.listener import listening
 from tests.unit.kube.config.pki import authority
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -52,16 +53,9 @@ async def serving(*answers: Answer, tls: SSLContext | None = None) -> AsyncItera
     server = ApiServer(*answers)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-    await site.start()
-    port = runner.addresses[0][1]
-    server.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
-    try:
+    async with listening(app, tls, handler_cancellation=True, shutdown_timeout=0) as port:
+        server.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

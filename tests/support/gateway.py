@@ -4,7 +4,6 @@ It speaks TLS with a certificate that the cluster's own authority signed, so tha
 tell it from the server.
 """
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +16,7 @@ from aiohttp import web
 
 from devcluster.control_plane import ControlPlane
 from devcluster.pki import Pki
+from tests.support.listener import listening
 
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _NOT_COUNTED = ("leases", "events")
@@ -43,7 +43,6 @@ class Gateway:
     """Passes requests on. What is written about jobs goes through a meddler's hands."""
 
     def __init__(self, server: str, session: aiohttp.ClientSession, meddler: Meddler) -> None:
-        self.port = 0
         self._server = server
         self._session = session
         self._meddler = meddler
@@ -112,15 +111,8 @@ async def gateway(
         between = Gateway(control_plane.url, session, meddler)
         app = web.Application(client_max_size=2**24)
         app.router.add_route("*", "/{path:.*}", between.handle)
-        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=served).start()
-        between.port = runner.addresses[0][1]
-        try:
-            yield _kubeconfig(control_plane, between.port, directory)
-        finally:
-            await runner.cleanup()
-            await asyncio.sleep(0)
+        async with listening(app, served, handler_cancellation=True, shutdown_timeout=0) as port:
+            yield _kubeconfig(control_plane, port, directory)
 
 
 def _kubeconfig(control_plane: ControlPlane, port: int, directory: Path) -> Path:

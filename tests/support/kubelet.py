@@ -10,6 +10,7 @@ from devcluster.control_plane import ControlPlane
 from devcluster.pki import Pki
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NODES, Manifest
+from tests.support.listener import listening
 
 LogHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -29,23 +30,18 @@ async def kubelet(
     """A node that does nothing but hand out logs; its name."""
     application = web.Application()
     application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
-    runner = web.AppRunner(application, shutdown_timeout=1)
-    await runner.setup()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving = Pki(control_plane.directory / "pki").pair("serving")
     context.load_cert_chain(serving.certificate, serving.key)
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    _, port = runner.addresses[0][:2]
-    created = await client.create(NODES, {"metadata": {"generateName": "kubelet-"}})
-    node = created["metadata"]["name"]
-    status = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-    }
-    await client.patch(NODES, node, {"status": status}, subresource="status")
-    try:
-        yield node
-    finally:
-        await client.delete(NODES, node)
-        await runner.cleanup()
+    async with listening(application, context, shutdown_timeout=1) as port:
+        created = await client.create(NODES, {"metadata": {"generateName": "kubelet-"}})
+        node = created["metadata"]["name"]
+        status = {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        }
+        await client.patch(NODES, node, {"status": status}, subresource="status")
+        try:
+            yield node
+        finally:
+            await client.delete(NODES, node)

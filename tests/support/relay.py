@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tests.support.listener import Listener
+
 
 class Relay:
     """Passes connections on to a port of this machine."""
@@ -32,13 +34,8 @@ class Relay:
     def accept(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> "asyncio.Task[None]":
-        self._writers.add(writer)  # at once: a task that ends before it begins closes nothing
+        self._writers.add(writer)  # here: a task that is cancelled before it starts closes nothing
         return asyncio.create_task(self._serve(reader, writer))
-
-    def close(self) -> None:
-        """Leave no connection open."""
-        for writer in tuple(self._writers):
-            self._end(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -71,10 +68,6 @@ class Relay:
         writer.close()
 
 
-# A connection that is accepted is served some turns of the loop later, and would stay open.
-_TURNS_TO_COME_IN = 10
-
-
 @asynccontextmanager
 async def relay_to(port: int) -> AsyncIterator[Relay]:
     """A relay in front of a port, until the block ends."""
@@ -84,16 +77,16 @@ async def relay_to(port: int) -> AsyncIterator[Relay]:
     def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(relay.accept(reader, writer))
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    relay.port = server.sockets[0].getsockname()[1]
+    listener = Listener()
+    relay.port = listener.port
+    server = await asyncio.start_server(serve, sock=listener)
     try:
         yield relay
     finally:
         server.close()
-        for _ in range(_TURNS_TO_COME_IN):
-            await asyncio.sleep(0)
+        relay.cut()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        relay.close()
-        await asyncio.sleep(0)  # sockets are closed a turn after that is asked for
+        await listener.end_connections()
+        await asyncio.sleep(0)  # asyncio closes the sockets of aborted transports one turn later

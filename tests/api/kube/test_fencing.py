@@ -16,6 +16,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, Resource
 from tests.api.kube.test_informer_faults import behind_a_relay
 from tests.contract.client import config_map
+from tests.support.listener import listening
 
 WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
@@ -82,19 +83,16 @@ async def webhook(
     """Have every new ConfigMap reviewed."""
     application = web.Application()
     application.router.add_post("/", review)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
     keys = Pki(control_plane.directory / "pki").pair("serving")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(keys.certificate, keys.key)
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    url = f"https://127.0.0.1:{runner.addresses[0][1]}/"
-    await client.create(WEBHOOKS, configuration(url, control_plane.ca.read_bytes()))
-    try:
-        yield
-    finally:
-        await client.delete(WEBHOOKS, "slow.example.com")
-        await runner.cleanup()
+    async with listening(application, context, shutdown_timeout=0.1) as port:
+        url = f"https://127.0.0.1:{port}/"
+        await client.create(WEBHOOKS, configuration(url, control_plane.ca.read_bytes()))
+        try:
+            yield
+        finally:
+            await client.delete(WEBHOOKS, "slow.example.com")
 
 
 def configuration(url: str, authority: bytes) -> dict[str, object]:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from mpi_operator.kube.config import TLS, ClientCertificate, ConfigError
 from mpi_operator.kube.config.tls import parse_ca, parse_client_certificate, ssl_context
+from tests.support.listener import Listener
 from tests.unit.kube.config import pki
 
 
@@ -31,9 +32,10 @@ async def server(tmp_path: Path) -> AsyncIterator[int]:
         writer.close()
         await writer.wait_closed()
 
-    running = await asyncio.start_server(say_who, "127.0.0.1", 0, ssl=context)
-    async with running:
-        yield running.sockets[0].getsockname()[1]
+    listener = Listener()
+    async with await asyncio.start_server(say_who, sock=listener, ssl=context):
+        yield listener.port
+        await listener.end_connections()
 
 
 async def call(port: int, tls: TLS, certificate: ClientCertificate | None = None) -> str:
