@@ -1,0 +1,77 @@
+"""`scripts/test-again`: which failed tests are run again, and what their second result means."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+def test_stable_failure():
+    assert False
+
+def test_unstable():
+    pass  # now; it is on record as failed
+"""
+UNSTABLE, BROKEN = "tests/test_it.py::test_unstable", "tests/test_it.py::test_stable_failure"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A tree with the script, a Python and two tests."""
+    for name in ("scripts", "tests", ".venv/bin", ".pytest_cache/v/cache"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "test-again", tmp_path / "scripts")
+    python = tmp_path / ".venv/bin/python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "tests/test_it.py").write_text(TESTS)
+    return tmp_path
+
+
+def second_run(
+    checkout: Path, failed: list[str], **environment: str
+) -> subprocess.CompletedProcess[str]:
+    lastfailed = checkout / ".pytest_cache/v/cache/lastfailed"
+    lastfailed.write_text(json.dumps(dict.fromkeys(failed, True)))
+    return subprocess.run(
+        [checkout / "scripts/test-again"],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("forbid", "code"), [("", 0), ("yes", 1)])
+def test_a_test_that_passes_alone_is_named_and_fails_the_run_where_that_is_forbidden(
+    checkout: Path, forbid: str, code: int
+) -> None:
+    run = second_run(checkout, [UNSTABLE], MPI_OPERATOR_FORBID_FLAKES=forbid)
+    assert "UNSTABLE" in run.stderr
+    assert UNSTABLE in run.stderr
+    assert run.returncode == code
+
+
+def test_a_test_that_fails_again_fails_the_run(checkout: Path) -> None:
+    run = second_run(checkout, [UNSTABLE, BROKEN])
+    assert run.returncode == 1
+    assert "UNSTABLE" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        pytest.param([], id="none"),
+        pytest.param([f"{UNSTABLE}[{number}]" for number in range(4)], id="too many"),
+        pytest.param(["tests/cluster/operator/test_implementations.py::test_x"], id="strict"),
+    ],
+)
+def test_other_runs_are_not_repeated(checkout: Path, failed: list[str]) -> None:
+    run = second_run(checkout, failed)
+    assert run.returncode == 1
+    assert "passed" not in run.stdout
