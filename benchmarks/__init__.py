@@ -1,1 +1,1 @@
-"""Claims about speed and memory, measured: always against something real, in one run."""
+"""Benchmarks of speed and memory, always against a real alternative in the same run."""

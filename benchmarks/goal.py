@@ -1,11 +1,11 @@
-"""What a measured number should be, and whether it is."""
+"""Goals for measured numbers."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a measured number should be."""
+    """A limit for a measured number."""
 
     number: float
     at_most: bool
@@ -27,7 +27,7 @@ def at_least(number: float) -> Wanted:
 
 @dataclass(frozen=True)
 class Goal:
-    """Something we claim."""
+    """A claim, the measured number and the limit."""
 
     claim: str
     measured: float

@@ -1,11 +1,11 @@
-"""How `kube` compares with the official Python client and with bare aiohttp.
+"""Compares `kube` with the official Python client and with bare aiohttp.
 
-All on the same API server, in one run, each measurement in a process of its own, the contenders
-taking turns so that a busy moment of the machine hits each of them. Read the ratios: the absolute
-numbers belong to the machine.
+All run on the same API server, each measurement in its own process. The clients take turns, so that
+a busy moment of the machine affects all of them. Read the ratios: absolute numbers depend on the
+machine.
 
     make bench
-    python -m benchmarks.kube --pods 500 --rounds 1    # a quick look
+    python -m benchmarks.kube --pods 500 --rounds 1    # a quick run
 """
 
 import argparse
@@ -30,7 +30,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES, PODS
 
 TASKS = ("create", "list_pods", "watch", "cache")
-CONTENDERS = ("ours", "bare", "official")
+CLIENTS = ("ours", "bare", "official")
 RESULTS = Path(".benchmarks/kube.json")
 
 Results = dict[str, dict[str, Cost]]
@@ -41,7 +41,7 @@ def main() -> None:
     if arguments.measure:
         print(json.dumps(asdict(_measure(*arguments.measure))))
         return
-    say("starting an API server")
+    say("Starting an API server")
     with ControlPlane() as control_plane:
         results = asyncio.run(compare(str(control_plane.kubeconfig()), arguments))
     goals = goals_of(results)
@@ -50,25 +50,25 @@ def main() -> None:
 
 
 async def compare(kubeconfig: str, arguments: argparse.Namespace) -> Results:
-    """The median cost of every task for every contender."""
+    """The median cost of every task for every client_name."""
     async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
         await client.create(NAMESPACES, {"metadata": {"name": "full"}})
-        say(f"making {arguments.pods} pods to read")
+        say(f"Creating {arguments.pods} pods")
         await fill(client, "full", arguments.pods)
         costs = [
             (
                 task,
-                contender,
-                await one_round(client, kubeconfig, task, contender, number, arguments),
+                client_name,
+                await one_round(client, kubeconfig, task, client_name, number, arguments),
             )
             for task in TASKS
             for number in range(arguments.rounds)
-            for contender in CONTENDERS
+            for client_name in CLIENTS
         ]
     return {
         task: {
-            contender: _median([cost for t, c, cost in costs if (t, c) == (task, contender)])
-            for contender in CONTENDERS
+            client_name: _median([cost for t, c, cost in costs if (t, c) == (task, client_name)])
+            for client_name in CLIENTS
         }
         for task in TASKS
     }
@@ -78,15 +78,15 @@ async def one_round(
     client: HttpClient,
     kubeconfig: str,
     task: str,
-    contender: str,
+    client_name: str,
     number: int,
     arguments: argparse.Namespace,
 ) -> Cost:
-    say(f"{task}: {contender}, round {number + 1} of {arguments.rounds}")
-    namespace = f"{contender}-{number}" if task == "create" else "full"
+    say(f"{task}: {client_name}, round {number + 1} of {arguments.rounds}")
+    namespace = f"{client_name}-{number}" if task == "create" else "full"
     if task == "create":
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    command = [sys.executable, "-m", "benchmarks.kube", "--measure", contender, task]
+    command = [sys.executable, "-m", "benchmarks.kube", "--measure", client_name, task]
     command += [kubeconfig, namespace, str(arguments.pods)]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -97,7 +97,7 @@ async def one_round(
 
 
 async def fill(client: HttpClient, namespace: str, count: int) -> None:
-    """Make pods and say that they run, as a kubelet would."""
+    """Create pods and mark them as running, as a kubelet would."""
 
     async def make(index: int) -> None:
         pod = await client.create(PODS, worker_pod(namespace, f"job-{index // 64}", index))
@@ -107,21 +107,21 @@ async def fill(client: HttpClient, namespace: str, count: int) -> None:
 
 
 def goals_of(results: Results) -> list[Goal]:
-    """What we claim, and what was measured."""
+    """The goals, with what was measured."""
     create, cache = results["create"], results["cache"]
     return [
         Goal(
-            "creates per second, 64 at a time, as a part of what bare aiohttp does",
+            "creates per second with 64 in parallel, relative to bare aiohttp",
             create["bare"].wall_seconds / create["ours"].wall_seconds,
             at_least(0.95),
         ),
         Goal(
-            "CPU of bare aiohttp with json per create, in ours",
+            "CPU per create of bare aiohttp with json, relative to ours",
             create["bare"].cpu_seconds / create["ours"].cpu_seconds,
             at_least(0.95),
         ),
         Goal(
-            "CPU of the official client per create, in ours",
+            "CPU per create of the official client, relative to ours",
             create["official"].cpu_seconds / create["ours"].cpu_seconds,
             at_least(5),
         ),
@@ -134,20 +134,21 @@ def goals_of(results: Results) -> list[Goal]:
 
 
 def report(results: Results, goals: list[Goal]) -> None:
-    """Print the table and the goals, and keep the numbers."""
+    """Print the table and the goals, and store the numbers."""
     print(f"\n{'':10}{'':10}{'per second':>12}{'CPU µs each':>13}{'bytes each':>12}")
     for task, costs in results.items():
-        for contender, cost in costs.items():
-            print(f"{task:10}{contender:10}{''.join(_columns(cost))}")
+        for client_name, cost in costs.items():
+            print(f"{task:10}{client_name:10}{''.join(_columns(cost))}")
     print("")
     for goal in goals:
         print(goal)
     RESULTS.parent.mkdir(exist_ok=True)
     plain = {
-        task: {who: asdict(cost) for who, cost in costs.items()} for task, costs in results.items()
+        task: {name: asdict(cost) for name, cost in costs.items()}
+        for task, costs in results.items()
     }
     RESULTS.write_text(json.dumps(plain, indent=2))
-    say(f"the numbers are in {RESULTS}")
+    say(f"Wrote {RESULTS}")
 
 
 def _columns(cost: Cost) -> Iterator[str]:
@@ -156,8 +157,8 @@ def _columns(cost: Cost) -> Iterator[str]:
     yield f"{cost.bytes / cost.count:12,.0f}" if cost.bytes else f"{'':12}"
 
 
-def _measure(contender: str, task: str, kubeconfig: str, namespace: str, count: str) -> Cost:
-    module = importlib.import_module(f"benchmarks.contenders.{contender}")
+def _measure(client_name: str, task: str, kubeconfig: str, namespace: str, count: str) -> Cost:
+    module = importlib.import_module(f"benchmarks.clients.{client_name}")
     cost = getattr(module, task)(Task(kubeconfig, namespace, int(count)))
     measured: Cost = asyncio.run(cost) if asyncio.iscoroutine(cost) else cost
     return measured
@@ -174,9 +175,11 @@ def _median(costs: list[Cost]) -> Cost:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pods", type=int, default=2000, help="how many (default: %(default)s)")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="medians of so many (default: %(default)s)"
+        "--pods", type=int, default=2000, help="Number of pods (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="Number of rounds (default: %(default)s)"
     )
     parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
     return parser.parse_args()

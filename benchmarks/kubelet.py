@@ -1,4 +1,4 @@
-"""Who says that pods run, where no node does."""
+"""Marks pods as running where no node does."""
 
 from benchmarks.pods import running_status
 from mpi_operator.kube.http import HttpClient
@@ -6,6 +6,6 @@ from mpi_operator.kube.resources import PODS
 
 
 async def let_run(client: HttpClient, namespace: str, name: str, index: int) -> None:
-    """Say that a pod runs, as a kubelet would."""
+    """Mark a pod as running, as a kubelet would."""
     status = {"status": running_status(index)}
     await client.patch(PODS, name, status, namespace, subresource="status")

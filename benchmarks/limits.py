@@ -1,9 +1,9 @@
-"""What happens with 100,000 pods and 10,000 jobs: measured in small, without a server, and counted.
+"""Estimates the cost of 100,000 pods and 10,000 jobs from small measurements without a server.
 
     python -m benchmarks.limits
 
-Each number comes from the code that runs in the operator; what a cluster adds to it (the API
-server, etcd, the network) is measured by `benchmarks.operators`.
+Each number comes from the code of the operator; `benchmarks.operators` measures what a cluster adds
+(the API server, etcd, the network).
 """
 
 import gc
@@ -35,21 +35,21 @@ _SAMPLE = 5_000
 
 @dataclass(frozen=True)
 class Costs:
-    """What one of something costs."""
+    """The cost of one pod, change or reconcile."""
 
     pod_bytes: float
-    """In the cache, indexes and all."""
+    """In the cache, with its indexes."""
     wire_bytes: float
-    """As it comes over a watch."""
-    take_in_seconds: float
-    """CPU for one change of a pod that a watch tells of."""
-    look_seconds: float
-    """CPU for one look at a small job that is settled."""
+    """As received from a watch."""
+    decode_seconds: float
+    """CPU for one change of a pod from a watch."""
+    reconcile_seconds: float
+    """CPU for one reconcile of a small settled job."""
 
 
 def main() -> None:
-    """Measure and count."""
-    for line in (*config_map_lines(), "", *look_lines(), "", *projection(_costs())):
+    """Measure, and print the estimates."""
+    for line in (*config_map_lines(), "", *reconcile_lines(), "", *projection(_costs())):
         print(line)
 
 
@@ -59,18 +59,18 @@ def config_map_lines() -> Iterator[str]:
         sizes = [config_map_bytes(name, namespace, workers) for workers in (1000, 2000)]
         each, most = (sizes[1] - sizes[0]) / 1000, largest_job(name, namespace)
         what = f"a name of {len(name)} letters in a namespace of {len(namespace)}"
-        yield f"ConfigMap with {what}: {each:.0f} bytes a worker, {most:,} workers at most"
+        yield f"ConfigMap with {what}: {each:.0f} bytes per worker, {most:,} workers at most"
 
 
 def config_map_bytes(name: str, namespace: str, workers: int) -> int:
-    """The data of a ConfigMap where all workers run."""
+    """The size of the ConfigMap with all workers running."""
     job = decode_job(mpijob(name, namespace, worker={"replicas": workers}))
     made = config_map(job, range(workers), Settings())
     return sum(len(text.encode()) for text in made["data"].values())
 
 
 def largest_job(name: str, namespace: str) -> int:
-    """The most workers whose ConfigMap the API server takes."""
+    """The largest number of workers whose ConfigMap the API server accepts."""
     low, high = 1, 20_000
     while low < high:
         middle = (low + high + 1) // 2
@@ -81,27 +81,27 @@ def largest_job(name: str, namespace: str) -> int:
     return low
 
 
-def look_lines() -> Iterator[str]:
-    """What a look at a job costs, by its size."""
+def reconcile_lines() -> Iterator[str]:
+    """The cost of a reconcile, by the size of the job."""
     for workers in (2, 100, 1000, 10_000):
-        seconds = look_seconds(workers)
+        seconds = reconcile_seconds(workers)
         yield (
-            f"a look at a settled job with {workers:,} workers: {seconds * 1000:.2f} ms of CPU,"
-            f" {seconds / workers * 1e6:.1f} µs a worker"
+            f"reconcile of a settled job with {workers:,} workers: {seconds * 1000:.2f} ms of CPU,"
+            f" {seconds / workers * 1e6:.1f} µs per worker"
         )
 
 
-def look_seconds(workers: int) -> float:
-    """CPU for one look at a job that runs and has nothing to do, with the operator's own caches."""
+def reconcile_seconds(workers: int) -> float:
+    """CPU for one reconcile of a running job without changes, with the operator's own caches."""
     world = running_world(workers).rest()
     repeats = max(3, 2000 // workers)
     start = time.process_time()
     for _ in range(repeats):
-        _look(world)
+        _reconcile(world)
     return (time.process_time() - start) / repeats
 
 
-def _look(world: World) -> None:
+def _reconcile(world: World) -> None:
     seen = world.operator.observer.observe(world.key)
     if seen is None:
         raise RuntimeError("The job is not in the caches.")
@@ -120,8 +120,8 @@ def _costs() -> Costs:
     return Costs(
         pod_bytes=used / _SAMPLE,
         wire_bytes=sum(map(len, map(bytes, raws))) / _SAMPLE,
-        take_in_seconds=(time.process_time() - start) / _SAMPLE,
-        look_seconds=look_seconds(2),
+        decode_seconds=(time.process_time() - start) / _SAMPLE,
+        reconcile_seconds=reconcile_seconds(2),
     )
 
 
@@ -153,17 +153,17 @@ def _traced(make: Callable[[], Cache[Pod]]) -> tuple[Cache[Pod], int]:
 
 
 def projection(costs: Costs) -> Iterator[str]:
-    """What these costs come to for the largest cluster we think of."""
-    yield f"a cached pod: {costs.pod_bytes:,.0f} bytes; on the wire: {costs.wire_bytes:,.0f}"
-    yield f"a change of a pod: {costs.take_in_seconds * 1e6:.0f} µs of CPU"
+    """The estimates for the largest cluster."""
+    yield f"cached pod: {costs.pod_bytes:,.0f} bytes; on the wire: {costs.wire_bytes:,.0f}"
+    yield f"change of a pod: {costs.decode_seconds * 1e6:.0f} µs of CPU"
     yield f"{PODS_TO_HOLD:,} pods in memory: {PODS_TO_HOLD * costs.pod_bytes / 1e6:,.0f} MB"
     listed = PODS_TO_HOLD * costs.wire_bytes / 1e6
-    read = PODS_TO_HOLD * costs.take_in_seconds
-    looked = JOBS_TO_HOLD * costs.look_seconds
-    yield f"a start: {listed:,.0f} MB to read, {read:.0f} s to take in, {looked:.0f} s to look at"
-    changes = 1 / costs.take_in_seconds
+    read = PODS_TO_HOLD * costs.decode_seconds
+    reconciled = JOBS_TO_HOLD * costs.reconcile_seconds
+    yield f"start: read {listed:,.0f} MB, {read:.0f} s to decode, {reconciled:.0f} s to reconcile"
+    changes = 1 / costs.decode_seconds
     megabytes = changes * costs.wire_bytes / 1e6
-    yield f"one core takes in {changes:,.0f} changes of pods a second, {megabytes:.0f} MB/s"
+    yield f"one core: {changes:,.0f} changes of pods per second, {megabytes:.0f} MB/s"
 
 
 if __name__ == "__main__":

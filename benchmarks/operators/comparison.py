@@ -1,11 +1,11 @@
-"""What samples say about us and a rival: a ratio, and whether it is what we want."""
+"""Compares our samples with those of another subject: a ratio and a goal."""
 
 from dataclasses import dataclass
 
 from benchmarks.goal import Wanted
-from benchmarks.operators.contenders import OURS
 from benchmarks.operators.samples import Samples, values
 from benchmarks.operators.spread import Spread, spread
+from benchmarks.operators.subjects import OURS
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Comparison:
     rival: str
     theirs: Spread | None
     ratio: Spread | None
-    """Ours as a part of theirs, round by round; None where the goal is about ours alone."""
+    """Ours relative to theirs, by round; None if the goal is about ours alone."""
     wanted: Wanted | None
 
     @property
@@ -40,26 +40,26 @@ def against(
     case: str,
     wanted: Wanted | None = None,
 ) -> Comparison | None:
-    """A value of ours beside a rival's; None where one of them was not measured."""
-    ours, theirs = (values(samples, who, case, value) for who in (OURS.name, rival))
+    """Our value relative to a rival's; None if one of them was not measured."""
+    ours, theirs = (values(samples, name, case, value) for name in (OURS.name, rival))
     return _compared(what, unit, rival, ours, theirs, wanted)
 
 
 def absolute(
     samples: Samples, rival: str, *, what: str, value: str, unit: str, case: str, wanted: Wanted
 ) -> Comparison | None:
-    """A value of ours that has to be what it has to be, whatever the rival's is."""
-    ours, theirs = (values(samples, who, case, value) for who in (OURS.name, rival))
+    """Our value with an absolute goal, whatever the rival's is."""
+    ours, theirs = (values(samples, name, case, value) for name in (OURS.name, rival))
     if not ours:
         return None
-    beside = spread(theirs.values()) if theirs else None
-    return Comparison(what, unit, spread(ours.values()), rival, beside, None, wanted)
+    other = spread(theirs.values()) if theirs else None
+    return Comparison(what, unit, spread(ours.values()), rival, other, None, wanted)
 
 
 def between_cases(
     samples: Samples, cases: tuple[str, str], *, what: str, value: str, unit: str, wanted: Wanted
 ) -> Comparison | None:
-    """A value of ours in one case beside the same in another."""
+    """Our value in one case relative to another case."""
     first, second = (values(samples, OURS.name, case, value) for case in cases)
     return _compared(what, unit, f"ours, {cases[1]}", first, second, wanted)
 

@@ -1,4 +1,4 @@
-"""Bringing jobs somewhere, and waiting for it with one watch for all of them."""
+"""Waits until jobs have a condition, with one watch for all of them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ async def until_jobs(
     seconds: float,
     resource: Resource = MPIJOBS,
 ) -> None:
-    """Return when so many jobs of a namespace have had a condition; TimeoutError if not in time."""
+    """Wait until `count` jobs of a namespace have had a condition."""
     arrived: set[str] = set()
     try:
         async with asyncio.timeout(seconds):
@@ -58,7 +58,7 @@ async def until_jobs(
 async def submit_until(
     client: HttpClient, jobs: Sequence[Manifest], condition: str, seconds: float
 ) -> None:
-    """Submit jobs of one namespace together, and return when all have had a condition."""
+    """Submit jobs of one namespace together, and wait until all have had a condition."""
 
     async def submit(job: Manifest) -> None:
         await client.create(MPIJOBS, job)
@@ -75,7 +75,7 @@ async def _follow(
     count: int,
     arrived: set[str],
 ) -> None:
-    """One watch, until it ends or all are there."""
+    """Watch until the watch ends or all have arrived."""
     events = client.watch(resource, namespace, WatchOptions(resource_version="0"))
     try:
         async with aclosing(events):

@@ -1,4 +1,4 @@
-"""The jobs that operators are given, with pods as large as real ones."""
+"""The jobs for the operators, with pods of a realistic size."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 
 WORKER_SELECTOR = "training.kubeflow.org/job-role=worker"
 
-# No node has this label: a pod with it is made, and then left alone by everybody.
+# No node has this label, so a pod with it is created and never scheduled.
 NOWHERE = {"benchmarks.example.com/no-such-node": "true"}
 
 
 def job(name: str, namespace: str, workers: int, *, runs: bool = True) -> Manifest:
-    """A job for fake nodes, or one whose pods nobody can run."""
+    """A job for fake nodes, or one whose pods cannot run."""
     return {
         "apiVersion": MPIJOBS.api_version,
         "kind": MPIJOBS.kind,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "slotsPerWorker": 1,
-            "runPolicy": {"cleanPodPolicy": "Running"},  # as in everybody's examples
+            "runPolicy": {"cleanPodPolicy": "Running"},  # as in most examples
             "mpiReplicaSpecs": {
                 "Launcher": {"replicas": 1, "template": _template("launcher", _MPIRUN, runs)},
                 "Worker": {"replicas": workers, "template": _template("worker", {}, runs)},

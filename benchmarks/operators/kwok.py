@@ -1,4 +1,4 @@
-"""A node that only says that pods run: kwok, which answers for a kubelet and starts nothing."""
+"""A fake node: kwok, which reports pods as running like a kubelet, but starts nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from benchmarks.operators.running import DidNotStart
-from benchmarks.operators.stage import Stage
+from benchmarks.operators.testbed import Testbed
 from devcluster import binaries, process, readiness
 from devcluster.process import Process
 from mpi_operator.kube.resources import NODES, Manifest
@@ -78,13 +78,13 @@ conditions:
 
 
 def configuration(*, launchers_end: bool) -> str:
-    """What happens to pods of the node: they run, and what belongs to a Job may succeed at once."""
+    """The stages of pods: they run, and pods of Jobs may succeed at once."""
     conditions = "\n".join(
         f'- type: {kind}\n  status: "True"\n  lastTransitionTime: {{{{ $now | Quote }}}}'
         for kind in _CONDITIONS
     )
     stages = [
-        # Without a stage for nodes it looks at no node, and so at no pod.
+        # Without a stage for nodes, kwok ignores all nodes and their pods.
         _stage("ready", [_not_in(_NODE_IS_READY, "True")], {"statusTemplate": _READY}, "Node"),
         _stage(
             "run",
@@ -127,7 +127,7 @@ def _stage(
 ) -> Manifest:
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
-        "kind": "Stage",
+        "kind": "Testbed",
         "metadata": {"name": name},
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": kind},
@@ -150,33 +150,33 @@ def _absent(key: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def fake_node(stage: Stage, *, launchers_end: bool) -> AsyncIterator[None]:
+async def fake_node(testbed: Testbed, *, launchers_end: bool) -> AsyncIterator[None]:
     """A ready node with room for any number of pods, for as long as the block lasts."""
-    directory = stage.control_plane.directory
+    directory = testbed.control_plane.directory
     file = directory / "kwok.yaml"
     file.write_text(configuration(launchers_end=launchers_end))
-    await stage.client.create(NODES, _node())
+    await testbed.client.create(NODES, _node())
     status = {"status": _node_status()}
-    await stage.client.patch(NODES, _NODE, status, subresource="status")
+    await testbed.client.patch(NODES, _NODE, status, subresource="status")
     program = binaries.provide(["kwok"])["kwok"]
     kwok = process.start(
         "kwok",
         [
             str(program),
-            f"--kubeconfig={stage.control_plane.kubeconfig(USER)}",
+            f"--kubeconfig={testbed.control_plane.kubeconfig(USER)}",
             f"--config={file}",
         ],
         directory=directory,
         env={"HOME": str(directory)},
         log=directory / "logs" / "kwok.log",
     )
-    stage.control_plane.run.record(kwok)
+    testbed.control_plane.run.record(kwok)
     try:
-        await until(lambda: _takes_pods(stage, kwok), 60)
+        await until(lambda: _takes_pods(testbed, kwok), 60)
         yield
     finally:
         await asyncio.to_thread(kwok.stop)
-        await stage.client.delete(NODES, _NODE)
+        await testbed.client.delete(NODES, _NODE)
 
 
 def _node() -> Manifest:
@@ -194,8 +194,8 @@ def _node_status() -> dict[str, Any]:
     }
 
 
-async def _takes_pods(stage: Stage, kwok: Process) -> bool:
+async def _takes_pods(testbed: Testbed, kwok: Process) -> bool:
     if not kwok.is_alive:
-        raise DidNotStart(f"kwok has ended. Its last words:\n{readiness.last_lines(kwok.log)}")
-    node = await stage.client.get(NODES, _NODE)
+        raise DidNotStart(f"kwok has ended. Its last log lines:\n{readiness.last_lines(kwok.log)}")
+    node = await testbed.client.get(NODES, _NODE)
     return not node["spec"].get("taints")

@@ -1,4 +1,4 @@
-"""The facts of the machine, without which numbers mean nothing."""
+"""Facts about the machine, without which numbers mean nothing."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ _PROGRAMS = ("kube-apiserver", "etcd", "kubeflow-mpi-operator", "kwok")
 
 
 def facts() -> dict[str, Any]:
-    """What was measured on, and with what."""
+    """The hardware and the versions."""
     return {
         "processor": processor(Path("/proc/cpuinfo").read_text()),
         "cores": os.cpu_count(),
@@ -29,24 +29,24 @@ def facts() -> dict[str, Any]:
 
 
 def is_busy(found: dict[str, Any]) -> bool:
-    """Whether somebody else uses the machine, so that times mean little."""
+    """Whether other load makes times unreliable."""
     return bool(found["load when it began"] > found["cores"] / 2)
 
 
 def processor(cpuinfo: str) -> str:
-    """The model of the first core; not every architecture tells one."""
+    """The model of the first core, if the architecture has one."""
     names = (line.partition(":")[2] for line in cpuinfo.splitlines() if "model name" in line)
     return next(names, platform.machine()).strip()
 
 
 def memory_bytes(meminfo: str) -> int:
-    """All the memory there is."""
+    """The total memory."""
     [total] = (line for line in meminfo.splitlines() if line.startswith("MemTotal:"))
     return int(total.split()[1]) * 1024
 
 
 def _commit() -> str:
-    """What was measured, where this is a checkout; with a + if it was changed since."""
+    """The commit of the checkout, with a + if there are changes."""
     try:
         known = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"],

@@ -1,4 +1,4 @@
-"""Plots as SVG: lines on logarithmic axes, and bars of ratios beside their goals."""
+"""SVG plots: lines on logarithmic axes, and bars of ratios with their goals."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ def lines(title: str, series: Mapping[str, Points], x_label: str, y_label: str) 
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, float | None]]) -> str:
-    """A bar for each ratio (name, ratio, goal), on a logarithmic axis around 1; goals are marks."""
+    """A bar for each (name, ratio, goal) on a logarithmic axis around 1; goals are marks."""
     numbers = [value for _, *both in rows for value in both if value]
     axis = _Axis([*numbers, 1.0], 330, _WIDTH - 90)
     parts = [part for index, row in enumerate(rows) for part in _bar(index, row, axis)]
@@ -33,7 +33,7 @@ def bars(title: str, rows: Sequence[tuple[str, float, float | None]]) -> str:
 
 
 class _Axis:
-    """A logarithmic axis from one place to another."""
+    """A logarithmic axis from one coordinate to another."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
         positive = [value for value in values if value > 0] or [1.0]

@@ -1,4 +1,4 @@
-"""How fast this API server makes pods at all: plain POSTs by bare aiohttp, and nothing around."""
+"""How fast this API server creates pods at all: plain POSTs with bare aiohttp."""
 
 import asyncio
 import json
@@ -14,19 +14,19 @@ from mpi_operator.kube.resources import PODS, Manifest
 
 USER = "plain-posts"
 CONCURRENCY = 64
-_SERVER_S = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
+_SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 
 
 def bodies(made: Iterable[Manifest], namespace: str, owner: str) -> list[bytes]:
-    """What has to be posted to get pods like those that an operator made.
+    """The request bodies for pods like those that an operator created.
 
-    `owner` is the uid of a job in the namespace, or else the pods would be collected as garbage.
+    `owner` is the UID of a job in the namespace; without it the garbage collector deletes the pods.
     """
-    return [json.dumps(_as_asked(pod, namespace, owner)).encode() for pod in made]
+    return [json.dumps(_request(pod, namespace, owner)).encode() for pod in made]
 
 
-def _as_asked(pod: Manifest, namespace: str, owner: str) -> Manifest:
-    metadata = {key: value for key, value in pod["metadata"].items() if key not in _SERVER_S}
+def _request(pod: Manifest, namespace: str, owner: str) -> Manifest:
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in _SET_BY_SERVER}
     owners = [{**each, "uid": owner} for each in metadata.get("ownerReferences", [])]
     spec = {
         key: value
@@ -42,7 +42,7 @@ def _as_asked(pod: Manifest, namespace: str, owner: str) -> Manifest:
 
 
 def _without_token(spec: dict[str, Any]) -> dict[str, Any]:
-    """What admission has added (a token, tolerations) is added again, so nobody asks for it."""
+    """Without the token that admission added: it will add it again."""
     added = {each["name"] for each in spec.get("volumes", []) if "projected" in each}
     return {
         "volumes": [each for each in spec.get("volumes", []) if each["name"] not in added],
@@ -59,7 +59,7 @@ def _without_token(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 async def post(kubeconfig: str, namespace: str, pods: Sequence[bytes]) -> None:
-    """Make these pods, so many at a time."""
+    """Create these pods with limited concurrency."""
     async with _session(kubeconfig) as (session, server):
         url = f"{server}{PODS.collection_path(namespace)}"
 
@@ -79,11 +79,13 @@ async def _session(kubeconfig: str) -> AsyncIterator[tuple[aiohttp.ClientSession
     connector = aiohttp.TCPConnector(ssl=context, limit=0)
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-        # Connections that are there already, as those of an operator are.
-        await asyncio.gather(*(_knock(session, settings.server) for _ in range(CONCURRENCY)))
+        # Open the connections first: those of an operator are open, too.
+        await asyncio.gather(
+            *(_open_connection(session, settings.server) for _ in range(CONCURRENCY))
+        )
         yield session, settings.server
 
 
-async def _knock(session: aiohttp.ClientSession, server: str) -> None:
+async def _open_connection(session: aiohttp.ClientSession, server: str) -> None:
     async with session.get(f"{server}/version") as response:
         await response.read()

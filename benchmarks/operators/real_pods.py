@@ -1,13 +1,13 @@
-"""Our operator and the Go operator with real pods on two nodes: how soon ranks print.
+"""Compares how soon ranks print with our operator and the Go operator, with real pods on two nodes.
 
-Both run as processes of this machine, one at a time, and start the same images. Exits with 1 if a
-goal is missed.
+Both run as processes of this machine, one at a time, with the same images. Exits with 1 if a goal
+is missed.
 
     python -m benchmarks.operators.real_pods                          # 20 starts of each; root
-    python -m benchmarks.operators.real_pods --starts 3 --mpi mpich   # a quick look
+    python -m benchmarks.operators.real_pods --starts 3 --mpi mpich   # a quick run
 
-Open MPI is 4.1 here: the Go operator does not tell Open MPI 5 where the workers are, so that all
-ranks run in its launcher.
+Open MPI is 4.1 here: the Go operator does not pass the hostfile to Open MPI 5, so that all ranks
+would run in the launcher.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from datetime import datetime
 from pathlib import Path
 
 from benchmarks.goal import at_most
-from benchmarks.operators import floor, machine
+from benchmarks.operators import baseline, machine
 from benchmarks.operators.comparison import Comparison, absolute, against
 from benchmarks.operators.conditions import until_jobs
-from benchmarks.operators.contenders import GO_PROGRAM, OURS, TUNED, Contender, turns
 from benchmarks.operators.jobs import MPIJOBS
 from benchmarks.operators.report import Results, report
-from benchmarks.operators.samples import Sample, Samples, fair
-from benchmarks.operators.stage import Stage, stage
+from benchmarks.operators.samples import Sample, Samples, comparable
+from benchmarks.operators.subjects import GO_PROGRAM, OURS, TUNED, Subject, turns
+from benchmarks.operators.testbed import Testbed, new_testbed
 from benchmarks.progress import say
 from devcluster import binaries, image_builds
 from devcluster.cluster import Cluster
@@ -38,12 +38,12 @@ from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, pi
 
 _MPIS = ("openmpi-4", "mpich", "intel")
-_BLOCK = 5  # starts of one contender before it is the other's turn
-_PATIENCE = 120.0
+_BLOCK = 5  # starts of one subject in a row
+_TIMEOUT = 120.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say whether all goals are met."""
+    """Measure and print; the exit code says whether all goals are met."""
     options = _parser().parse_args(arguments)
     binaries.provide([GO_PROGRAM])
     archives = image_builds.provide([f"pi-{mpi}" for mpi in options.mpi])
@@ -54,52 +54,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _measure(cluster: Cluster, archives: list[Path], options: argparse.Namespace) -> Results:
     found = Results()
-    async with stage(cluster) as the_stage:
+    async with new_testbed(cluster) as testbed:
         await asyncio.to_thread(cluster.load, *archives)
         for mpi in options.mpi:
             samples = [
                 sample
                 for block in range(0, options.starts, _BLOCK)
-                for contender in turns((OURS, TUNED, None), block // _BLOCK)
+                for subject in turns((OURS, TUNED, None), block // _BLOCK)
                 for sample in await _block(
-                    the_stage, contender, mpi, range(block, min(block + _BLOCK, options.starts))
+                    testbed, subject, mpi, range(block, min(block + _BLOCK, options.starts))
                 )
             ]
             found.samples[mpi] = samples
-            found.comparisons[mpi] = compare(fair(samples), mpi)
+            found.comparisons[mpi] = compare(comparable(samples), mpi)
     return found
 
 
 async def _block(
-    the_stage: Stage, contender: Contender | None, mpi: str, numbers: range
+    testbed: Testbed, subject: Subject | None, mpi: str, numbers: range
 ) -> list[Sample]:
-    circumstances = await the_stage.circumstances()
+    environment = await testbed.environment()
     samples = []
-    name = contender.name if contender else floor.NAME
-    async with the_stage.operator(contender) if contender else nullcontext():
+    name = subject.name if subject else baseline.NAME
+    async with testbed.operator(subject) if subject else nullcontext():
         for number in numbers:
-            async with the_stage.namespace() as namespace:
-                lab = Lab(the_stage.client, namespace)
-                values = await _start(lab, mpi, _run if contender else _run_alone)
+            async with testbed.namespace() as namespace:
+                lab = Lab(testbed.client, namespace)
+                values = await _start(lab, mpi, _run if subject else _run_alone)
             say(
                 f"{mpi}: start {number + 1}, {name}: printed after"
                 f" {values['first print']:.2f} s, succeeded after {values['success']:.2f} s,"
                 f" {values['restarts']:.0f} restarts of the launcher"
             )
-            samples.append(Sample(name, mpi, number, values, circumstances))
+            samples.append(Sample(name, mpi, number, values, environment))
     return samples
 
 
 async def _run(client: HttpClient, job: Manifest) -> None:
-    """A job that an operator looks after, until it says so."""
+    """Run a job with an operator until it has succeeded."""
     await client.create(MPIJOBS, job)
-    await until_jobs(client, job["metadata"]["namespace"], "Succeeded", 1, _PATIENCE)
+    await until_jobs(client, job["metadata"]["namespace"], "Succeeded", 1, _TIMEOUT)
 
 
 async def _run_alone(client: HttpClient, job: Manifest) -> None:
-    """A job that nobody looks after, until its launcher's Job says so."""
-    await floor.post(client, [job])
-    await until_jobs(client, job["metadata"]["namespace"], "Complete", 1, _PATIENCE, resource=JOBS)
+    """Run a job without an operator until its launcher's Job is complete."""
+    await baseline.post(client, [job])
+    await until_jobs(client, job["metadata"]["namespace"], "Complete", 1, _TIMEOUT, resource=JOBS)
 
 
 async def _start(
@@ -117,24 +117,24 @@ async def _start(
 
 
 def _job(namespace: str, mpi: str) -> Manifest:
-    # The workers stay: their logs are wanted if something goes wrong.
+    # Keep the workers: their logs help if something goes wrong.
     job = pi("pi", FLAVOURS[mpi], runPolicy={"cleanPodPolicy": "None"})
     return {**job, "metadata": {**job["metadata"], "namespace": namespace}}
 
 
 async def _first_print(lab: Lab) -> float:
-    """When a rank printed first, by the clock of the node, which is ours."""
+    """When the first rank printed, by the clock of the node, which is that of this machine."""
     [launcher] = (await lab.launchers("pi"))[-1:]
     name = launcher["metadata"]["name"]
     async for line in lab.client.log(name, lab.namespace, LogOptions(timestamps=True)):
-        moment, _, words = line.decode(errors="replace").partition(" ")
-        if words.startswith("rank "):
+        moment, _, text = line.decode(errors="replace").partition(" ")
+        if text.startswith("rank "):
             return datetime.fromisoformat(moment).timestamp()
     raise RuntimeError(f"No rank of {lab.namespace}/pi has printed anything.")
 
 
 def compare(samples: Samples, mpi: str) -> list[Comparison]:
-    """How soon, and whether launchers stumbled."""
+    """The times, and the restarts of launchers."""
     lines = [
         against(
             samples,
@@ -145,10 +145,10 @@ def compare(samples: Samples, mpi: str) -> list[Comparison]:
             case=mpi,
             wanted=wanted,
         )
-        for rival, wanted in ((TUNED.name, at_most(0.7)), (floor.NAME, None))
+        for rival, wanted in ((TUNED.name, at_most(0.7)), (baseline.NAME, None))
         for what, value in (("a rank prints", "first print"), ("success", "success"))
     ]
-    starts = sum(each.contender == OURS.name for each in samples)
+    starts = sum(each.subject == OURS.name for each in samples)
     restarts = absolute(
         _summed(samples),
         TUNED.name,
@@ -162,16 +162,16 @@ def compare(samples: Samples, mpi: str) -> list[Comparison]:
 
 
 def _summed(samples: Samples) -> list[Sample]:
-    """One sample for each contender, with all its restarts: the median would hide a rare one."""
+    """One sample per subject with the sum of its restarts: a median would hide rare ones."""
     return [
         Sample(
-            who,
+            name,
             samples[0].case,
             0,
-            {"restarts": sum(s.values["restarts"] for s in samples if s.contender == who)},
-            samples[0].circumstances,
+            {"restarts": sum(s.values["restarts"] for s in samples if s.subject == name)},
+            samples[0].environment,
         )
-        for who in dict.fromkeys(each.contender for each in samples)
+        for name in dict.fromkeys(each.subject for each in samples)
     ]
 
 
@@ -181,7 +181,12 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--starts", type=int, default=20, help="of each, with each MPI (20)")
+    parser.add_argument(
+        "--starts",
+        type=int,
+        default=20,
+        help="Number of starts of each operator with each MPI (default: 20)",
+    )
     parser.add_argument("--mpi", nargs="+", choices=_MPIS, default=_MPIS, help=", ".join(_MPIS))
     return parser
 

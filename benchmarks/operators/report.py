@@ -1,8 +1,8 @@
-"""What is done with results: printed, kept, drawn, and judged."""
+"""Prints, stores and draws the results, and checks the goals."""
 
 from collections.abc import Mapping
 
-from benchmarks.operators import pictures, results
+from benchmarks.operators import charts, results
 from benchmarks.operators.comparison import Comparison
 from benchmarks.operators.samples import Sample
 from benchmarks.operators.table import facts_lines, table
@@ -10,7 +10,7 @@ from benchmarks.progress import say
 
 
 class Results:
-    """What has been measured so far, by figure."""
+    """The measurements so far, by figure."""
 
     def __init__(self) -> None:
         self.samples: dict[str, list[Sample]] = {}
@@ -28,14 +28,14 @@ class Results:
 
 
 def report(name: str, found: Results, facts: Mapping[str, object]) -> int:
-    """Print and store it; the exit code."""
+    """Print and store the results; returns the exit code."""
     print("\n".join(facts_lines(facts)), end="\n\n")
     print(table(found.lines))
     for figure, error in found.failures.items():
         print(f"FAILED  {figure}: {error}")
     content = results.document(facts, found.samples, found.comparisons, found.failures)
     kept = results.files(name, content, found.lines)
-    drawn = pictures.pictures(name, found.samples, found.lines)
+    drawn = charts.charts(name, found.samples, found.lines)
     for path in results.write(kept | drawn):
-        say(f"written: {path}")
+        say(f"Wrote {path}")
     return 0 if found.is_good else 1

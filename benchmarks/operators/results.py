@@ -1,4 +1,4 @@
-"""The results as a file, with everything that they were made of."""
+"""Writes the results to files, with all samples."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ def document(
     comparisons: Mapping[str, Sequence[Comparison]],
     failures: Mapping[str, str],
 ) -> dict[str, Any]:
-    """All that is known, as plain data."""
+    """The results as plain data."""
     return {
         "machine": dict(facts),
         "figures": {
@@ -38,7 +38,7 @@ def document(
 def files(
     name: str, content: Mapping[str, Any], comparisons: Sequence[Comparison]
 ) -> dict[str, str]:
-    """What is kept, by the name of its file."""
+    """The content of the files by name."""
     return {
         f"{name}.json": json.dumps(content, indent=2) + "\n",
         f"{name}.md": markdown(comparisons),
@@ -46,7 +46,7 @@ def files(
 
 
 def write(kept: Mapping[str, str]) -> list[Path]:
-    """Store it; the paths."""
+    """Write the files; returns their paths."""
     DIRECTORY.mkdir(exist_ok=True)
     for name, text in kept.items():
         (DIRECTORY / name).write_text(text)

@@ -1,4 +1,4 @@
-"""An operator that runs: started alone, asked whether it leads, measured, and stopped."""
+"""A running operator: started alone, measured, and stopped."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.operators import usage
-from benchmarks.operators.contenders import GO_HEALTH_PORT, GO_PROGRAM, LEASE, Contender
+from benchmarks.operators.subjects import GO_HEALTH_PORT, GO_PROGRAM, LEASE, Subject
 from benchmarks.operators.usage import Usage
 from devcluster import binaries, process, readiness
 from devcluster.control_plane import ControlPlane
@@ -26,17 +26,17 @@ _START_SECONDS = 60.0
 
 
 class DidNotStart(Exception):
-    """The operator ended, or does not lead; the message has its last words."""
+    """The operator ended or does not lead; the message has its last log lines."""
 
 
 class Running:
-    """An operator that was started."""
+    """A running operator."""
 
-    def __init__(self, contender: Contender, its: Process, port: int, started: float) -> None:
-        self.contender = contender
+    def __init__(self, subject: Subject, process: Process, port: int, started: float) -> None:
+        self.subject = subject
         self.started = started
         """When it was started, by the monotonic clock."""
-        self._process = its
+        self._process = process
         self._port = port
 
     @property
@@ -44,7 +44,7 @@ class Running:
         return self._process.pid
 
     def usage(self) -> Usage:
-        """What it has used so far."""
+        """The CPU and memory used so far."""
         return usage.of(self.pid)
 
     async def leads(self) -> None:
@@ -54,12 +54,12 @@ class Running:
             if self._process.is_alive:
                 return
         raise DidNotStart(
-            f"{self.contender.title} does not lead {_START_SECONDS:.0f} s after its start. Its last"
-            f" words:\n{readiness.last_lines(self._process.log)}"
+            f"{self.subject.title} does not lead {_START_SECONDS:.0f} s after its start. Its last"
+            f" log lines:\n{readiness.last_lines(self._process.log)}"
         )
 
     def stop(self) -> None:
-        """Ask it to end, as Kubernetes does."""
+        """Stop it with SIGTERM, as Kubernetes does."""
         self._process.stop()
 
     async def _leads_or_ended(self) -> bool:
@@ -76,13 +76,13 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    contender: Contender, control_plane: ControlPlane, client: HttpClient
+    subject: Subject, control_plane: ControlPlane, client: HttpClient
 ) -> AsyncIterator[Running]:
-    """A contender that leads, and is gone afterwards, with its lease."""
-    await _forget_lease(contender, client)
-    if contender.is_go:
+    """An operator that leads, and is stopped afterwards."""
+    await _delete_lease(subject, client)
+    if subject.is_go:
         await _wait_for_port()
-    operator = _start(contender, control_plane)
+    operator = _start(subject, control_plane)
     try:
         await operator.leads()
         yield operator
@@ -90,31 +90,31 @@ async def running(
         await asyncio.to_thread(operator.stop)
 
 
-def _start(contender: Contender, control_plane: ControlPlane) -> Running:
-    program = binaries.provide([GO_PROGRAM])[GO_PROGRAM] if contender.is_go else Path()
+def _start(subject: Subject, control_plane: ControlPlane) -> Running:
+    program = binaries.provide([GO_PROGRAM])[GO_PROGRAM] if subject.is_go else Path()
     port = free_port()
-    command = contender.command(program, control_plane.kubeconfig(contender.user), port)
+    command = subject.command(program, control_plane.kubeconfig(subject.user), port)
     started = time.monotonic()
     its = process.start(
-        contender.name,
+        subject.name,
         command,
         directory=control_plane.directory,
         env=_environment(control_plane.directory),
-        log=control_plane.directory / "logs" / f"{contender.name}.log",
+        log=control_plane.directory / "logs" / f"{subject.name}.log",
     )
-    control_plane.run.record(its)  # so that it ends with us, whatever happens
-    return Running(contender, its, port, started)
+    control_plane.run.record(its)  # so that it ends with this process
+    return Running(subject, its, port, started)
 
 
 def _environment(home: Path) -> dict[str, str]:
-    # Nothing else of ours: KUBECONFIG would lead the Go operator elsewhere, GOGC would change it.
+    # Nothing else: the Go operator would obey KUBECONFIG and GOGC.
     return {"HOME": str(home), "PATH": os.environ.get("PATH", os.defpath)}
 
 
-async def _forget_lease(contender: Contender, client: HttpClient) -> None:
-    # The Go operator does not release its own, and would wait for it to run out.
+async def _delete_lease(subject: Subject, client: HttpClient) -> None:
+    # The Go operator does not release its lease, and would wait until it expires.
     with suppress(errors.NotFound):
-        await client.delete(LEASES, LEASE, contender.lock_namespace)
+        await client.delete(LEASES, LEASE, subject.lock_namespace)
 
 
 async def _wait_for_port() -> None:
@@ -122,6 +122,6 @@ async def _wait_for_port() -> None:
         await until(lambda: is_free(GO_HEALTH_PORT, ""), 30)
     except TimeoutError:
         raise DidNotStart(
-            f"The Go operator answers probes on port {GO_HEALTH_PORT}, which cannot be changed, and"
-            " somebody else has it. `ss -ltnp` tells who: end that, and start again."
+            f"Port {GO_HEALTH_PORT} is in use, and the Go operator needs it for probes. Find the"
+            " process with `ss -ltnp`, stop it, and start again."
         ) from None

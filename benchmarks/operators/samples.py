@@ -1,42 +1,39 @@
-"""What was measured: one sample is one contender in one round."""
+"""Samples: the measurements of one subject in one round."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.operators.fairness import Circumstances, check
+from benchmarks.operators.comparability import Environment, check
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What one contender took for one case, such as a job with 256 workers."""
+    """The measurements of one subject for one case, such as a job with 256 workers."""
 
-    contender: str
+    subject: str
     case: str
     round: int
     values: Mapping[str, float]
-    circumstances: Circumstances
+    environment: Environment
     details: Mapping[str, int] = field(default_factory=dict)
-    """Something that explains the values, such as how often what was written."""
+    """What explains the values, such as the number of writes by kind."""
 
 
 Samples = Sequence[Sample]
 
 
-def values(samples: Samples, contender: str, case: str, value: str) -> dict[int, float]:
+def values(samples: Samples, subject: str, case: str, value: str) -> dict[int, float]:
     """A value by round."""
     return {
         each.round: each.values[value]
         for each in samples
-        if (each.contender, each.case) == (contender, case)
+        if (each.subject, each.case) == (subject, case)
     }
 
 
-def fair(samples: Samples) -> Samples:
-    """The same samples, if they can be compared; `Unfair` if not."""
+def comparable(samples: Samples) -> Samples:
+    """The samples; raises NotComparable if they are not comparable."""
     check(
-        {
-            f"{each.contender}, {each.case}, round {each.round}": each.circumstances
-            for each in samples
-        }
+        {f"{each.subject}, {each.case}, round {each.round}": each.environment for each in samples}
     )
     return samples

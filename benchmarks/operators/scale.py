@@ -1,17 +1,17 @@
-"""How much is measured: all of it, or enough to see that everything works."""
+"""How much to measure: everything, or just enough for a test run."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes and rounds. No figure takes longer than its minutes: it has fewer rounds then."""
+    """Sizes and rounds. A figure that takes longer than `minutes` has fewer rounds."""
 
     name: str
     rounds: int
     workers: tuple[int, ...]
     slow_workers: tuple[int, ...]
-    """Of those, what the Go operator is asked for with its defaults: it makes 5 pods a second."""
+    """The sizes for the Go operator with its defaults, which creates 5 pods per second."""
     slow_rounds: int
     jobs: int
     pods: int
@@ -47,5 +47,5 @@ QUICK = Scale(
 
 
 def with_rounds(scale: Scale, rounds: int | None) -> Scale:
-    """The same with another number of rounds, if one is given."""
+    """The scale with another number of rounds, if given."""
     return replace(scale, rounds=rounds, slow_rounds=min(rounds, 2)) if rounds else scale

@@ -1,4 +1,4 @@
-"""Several measurements of one thing: the median, and how far they lie apart."""
+"""The median and the range of several measurements."""
 
 import statistics
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """The median, the least and the most of some measurements."""
+    """The median, minimum and maximum of some measurements."""
 
     median: float
     least: float
@@ -21,7 +21,7 @@ class Spread:
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """What these measurements say together."""
+    """The spread of some measurements."""
     found = sorted(values)
     if not found:
         raise ValueError("Nothing was measured, so there is no median.")
@@ -29,7 +29,7 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def number(value: float) -> str:
-    """Three digits that matter, and no exponent."""
+    """The number with three significant digits and no exponent."""
     if value == 0:
         return "0"
     size = abs(value)

@@ -1,17 +1,17 @@
-"""The results as a table for people."""
+"""The results as tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.operators.comparison import Comparison
-from benchmarks.operators.contenders import ALL
 from benchmarks.operators.spread import number
+from benchmarks.operators.subjects import ALL
 
-_HEAD = ("", "ours", "theirs", "who", "ratio", "goal", "")
-TITLES = {each.name: each.title for each in ALL} | {"raw": "plain POSTs", "floor": "no operator"}
+_HEAD = ("", "ours", "theirs", "rival", "ratio", "goal", "")
+TITLES = {each.name: each.title for each in ALL} | {"raw": "plain POSTs", "baseline": "no operator"}
 
 
 def table(comparisons: Sequence[Comparison]) -> str:
-    """Lines with columns as wide as they have to be."""
+    """The comparisons as aligned text."""
     rows = [_HEAD, *map(_row, comparisons)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -21,7 +21,7 @@ def table(comparisons: Sequence[Comparison]) -> str:
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    """The same for a document."""
+    """The comparisons as a Markdown table."""
     head, *rows = (_HEAD, *map(_row, comparisons))
     lines = [head, ("---",) * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -47,6 +47,6 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def facts_lines(facts: Mapping[str, object]) -> Iterator[str]:
-    """The facts of the machine, a line each."""
+    """The facts about the machine, one per line."""
     width = max(map(len, facts))
     return (f"{name:{width}}  {value}" for name, value in facts.items())

@@ -1,4 +1,4 @@
-"""What a process has used, as the kernel counts it."""
+"""The CPU and memory of a process, from the kernel."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU since the process began, and the memory it has now."""
+    """The CPU used since the process started, and its current memory."""
 
     cpu_seconds: float
     rss_bytes: int
@@ -20,12 +20,12 @@ class Gone(Exception):
 
 
 def of(pid: int) -> Usage:
-    """What /proc says about a process and all its threads."""
+    """The usage of a process with all its threads, from /proc."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        raise Gone(f"There is no process {pid} any more.") from None
+        raise Gone(f"Process {pid} has ended.") from None
     return Usage(cpu_seconds(stat), rss_bytes(status))
 
 

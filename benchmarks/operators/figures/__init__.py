@@ -1,4 +1,4 @@
-"""One file for each figure: how it is measured, and what is said about it."""
+"""The figures, one file each: how to measure, and what to compare."""
 
 from benchmarks.operators.figures import creation, jobs, memory, restart
 from benchmarks.operators.figures.figure import Figure

@@ -1,88 +1,90 @@
 """One job with very many workers: from its submission until all its pods and its launcher exist.
 
-Beside it the same pods by plain POSTs, which is as fast as this API server can be. Nobody can run
-these pods, so that making them is all that happens.
+Plain POSTs of the same pods show how fast this API server can be. No node can run these pods, so
+that only their creation is measured.
 """
 
 from collections.abc import Sequence
 
 from benchmarks.goal import at_least, at_most
 from benchmarks.operators import raw
+from benchmarks.operators.comparability import Environment
 from benchmarks.operators.comparison import Comparison, against, between_cases
-from benchmarks.operators.contenders import GO, OURS, TUNED, Contender, turns
-from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.figures.figure import Figure
 from benchmarks.operators.jobs import MPIJOBS, WORKER_SELECTOR, job
 from benchmarks.operators.requests import span
 from benchmarks.operators.running import Running
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
-from benchmarks.operators.stage import Stage
+from benchmarks.operators.subjects import GO, OURS, TUNED, Subject, turns
+from benchmarks.operators.testbed import Testbed
 from benchmarks.progress import rounds, say
 from devcluster.audit import Record
 from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import PODS, Manifest
 
 RAW = "raw"
-_SLOWEST = 3.0  # pods a second; the Go operator makes 5
+_SLOWEST = 3.0  # pods per second; the Go operator creates 5
 
 
 def case(workers: int) -> str:
     return f"{workers} workers"
 
 
-async def measure(stage: Stage, scale: Scale) -> list[Sample]:
-    """Everybody in turns, the plain POSTs too."""
+async def measure(testbed: Testbed, scale: Scale) -> list[Sample]:
+    """All subjects in turns, and the plain POSTs."""
     samples: list[Sample] = []
-    known: dict[int, list[Manifest]] = {}  # the pods of each size, once ours has made them
+    known: dict[
+        int, list[Manifest]
+    ] = {}  # the pods of each size, once our operator has created them
     for number in rounds(scale.rounds, scale.minutes):
-        for contender in turns(_contenders(scale, number), number):
-            if contender is None:
-                samples += await _raw_round(stage, known, number)
+        for subject in turns(_contenders(scale, number), number):
+            if subject is None:
+                samples += await _raw_round(testbed, known, number)
             else:
-                samples += await _round(stage, contender, scale, number, known)
+                samples += await _round(testbed, subject, scale, number, known)
     return samples
 
 
-def _contenders(scale: Scale, number: int) -> list[Contender | None]:
-    """Who takes part in a round, ours first; None are the plain POSTs."""
+def _contenders(scale: Scale, number: int) -> list[Subject | None]:
+    """The subjects of a round, ours first; None stands for the plain POSTs."""
     slow = [GO] if number < scale.slow_rounds else []
     return [OURS, TUNED, *slow, None]
 
 
 async def _round(
-    stage: Stage, contender: Contender, scale: Scale, number: int, known: dict[int, list[Manifest]]
+    testbed: Testbed, subject: Subject, scale: Scale, number: int, known: dict[int, list[Manifest]]
 ) -> list[Sample]:
     samples = []
-    circumstances = await stage.circumstances()
-    async with stage.operator(contender) as operator:
-        for workers in scale.slow_workers if contender == GO else scale.workers:
-            async with stage.namespace() as namespace:
-                sample = await _one(stage, operator, namespace, workers, number, circumstances)
-                if contender == OURS:
-                    known[workers] = await _workers(stage, namespace)
+    environment = await testbed.environment()
+    async with testbed.operator(subject) as operator:
+        for workers in scale.slow_workers if subject == GO else scale.workers:
+            async with testbed.namespace() as namespace:
+                sample = await _one(testbed, operator, namespace, workers, number, environment)
+                if subject == OURS:
+                    known[workers] = await _workers(testbed, namespace)
             samples.append(sample)
     return samples
 
 
 async def _one(
-    stage: Stage,
+    testbed: Testbed,
     operator: Running,
     namespace: str,
     workers: int,
     number: int,
-    circumstances: Circumstances,
+    environment: Environment,
 ) -> Sample:
     limit = 60 + workers / _SLOWEST
-    requests = await stage.made(operator, job("big", namespace, workers, runs=False), limit)
-    seconds = seconds_to_exist(requests, operator.contender.user)
-    name = operator.contender.name
-    _tell(number, name, workers, seconds)
-    return _sample(name, workers, number, seconds, circumstances)
+    requests = await testbed.made(operator, job("big", namespace, workers, runs=False), limit)
+    seconds = seconds_to_exist(requests, operator.subject.user)
+    name = operator.subject.name
+    _report(number, name, workers, seconds)
+    return _sample(name, workers, number, seconds, environment)
 
 
 def seconds_to_exist(requests: Sequence[Record], user: str) -> float:
-    """From the moment the job came to the API server to the last pod, or the launcher's Job."""
+    """From the arrival of the job at the API server to the last pod or the launcher's Job."""
     came = min(each.received for each in requests if each.has_created("mpijobs"))
     made = (each for each in requests if each.user == user)
     return (
@@ -91,39 +93,41 @@ def seconds_to_exist(requests: Sequence[Record], user: str) -> float:
     )
 
 
-async def _workers(stage: Stage, namespace: str) -> list[Manifest]:
-    return (await stage.client.list(PODS, namespace, Selector(labels=WORKER_SELECTOR))).items
+async def _workers(testbed: Testbed, namespace: str) -> list[Manifest]:
+    return (await testbed.client.list(PODS, namespace, Selector(labels=WORKER_SELECTOR))).items
 
 
-async def _raw_round(stage: Stage, known: dict[int, list[Manifest]], number: int) -> list[Sample]:
-    circumstances = await stage.circumstances()
+async def _raw_round(
+    testbed: Testbed, known: dict[int, list[Manifest]], number: int
+) -> list[Sample]:
+    environment = await testbed.environment()
     samples = []
     for workers, pods in known.items():
-        async with stage.namespace() as namespace:
-            owner = await stage.client.create(MPIJOBS, job("big", namespace, workers, runs=False))
+        async with testbed.namespace() as namespace:
+            owner = await testbed.client.create(MPIJOBS, job("big", namespace, workers, runs=False))
             bodies = raw.bodies(pods, namespace, owner["metadata"]["uid"])
-            stage.log.skip()
-            await raw.post(str(stage.control_plane.kubeconfig(raw.USER)), namespace, bodies)
-            requests = await stage.log.until_now()
+            testbed.log.skip()
+            await raw.post(str(testbed.control_plane.kubeconfig(raw.USER)), namespace, bodies)
+            requests = await testbed.log.until_now()
         posts = [each for each in requests if each.user == raw.USER and each.has_created("pods")]
         seconds = span(posts)
-        _tell(number, RAW, workers, seconds)
-        samples.append(_sample(RAW, workers, number, seconds, circumstances))
+        _report(number, RAW, workers, seconds)
+        samples.append(_sample(RAW, workers, number, seconds, environment))
     return samples
 
 
 def _sample(
-    name: str, workers: int, number: int, seconds: float, circumstances: Circumstances
+    name: str, workers: int, number: int, seconds: float, environment: Environment
 ) -> Sample:
     values = {
         "seconds": seconds,
         "pods per second": workers / seconds,
         "ms per pod": seconds / workers * 1000,
     }
-    return Sample(name, case(workers), number, values, circumstances)
+    return Sample(name, case(workers), number, values, environment)
 
 
-def _tell(number: int, name: str, workers: int, seconds: float) -> None:
+def _report(number: int, name: str, workers: int, seconds: float) -> None:
     say(
         f"creation: round {number + 1}, {name}, {workers} workers: {seconds:.2f} s,"
         f" {workers / seconds:.0f} pods/s"
@@ -131,7 +135,7 @@ def _tell(number: int, name: str, workers: int, seconds: float) -> None:
 
 
 def compare(samples: Samples) -> list[Comparison | None]:
-    """Rates at every size, and how the time for a pod grows with the job."""
+    """The rate at every size, and how the time per pod grows with the job."""
     sizes = sorted({int(each.case.split()[0]) for each in samples})
     rivals = {
         GO.name: {256: at_least(60)},
@@ -142,7 +146,7 @@ def compare(samples: Samples) -> list[Comparison | None]:
         against(
             samples,
             rival,
-            what=f"{size} workers made",
+            what=f"creating {size} workers",
             value="pods per second",
             unit="pods/s",
             case=case(size),
@@ -154,7 +158,7 @@ def compare(samples: Samples) -> list[Comparison | None]:
     growth = between_cases(
         samples,
         (case(sizes[-1]), case(sizes[0])),
-        what=f"time for a pod, of {sizes[-1]} beside of {sizes[0]}",
+        what=f"time per pod, {sizes[-1]} workers relative to {sizes[0]}",
         value="ms per pod",
         unit="ms",
         wanted=at_most(1.3),

@@ -1,4 +1,4 @@
-"""What a figure is: something to measure, and sentences about what was measured."""
+"""A figure: something to measure, and comparisons of the samples."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from benchmarks.operators.comparison import Comparison
 from benchmarks.operators.samples import Sample, Samples
 from benchmarks.operators.scale import Scale
-from benchmarks.operators.stage import Stage
+from benchmarks.operators.testbed import Testbed
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure by its name. `compare` is pure, and leaves out what was not measured."""
+    """A named figure. `compare` is pure, and leaves out what was not measured."""
 
     name: str
     title: str
-    measure: Callable[[Stage, Scale], Awaitable[list[Sample]]]
+    measure: Callable[[Testbed, Scale], Awaitable[list[Sample]]]
     compare: Callable[[Samples], Sequence[Comparison | None]]
 
     def comparisons(self, samples: Samples) -> list[Comparison]:
-        """What the samples say."""
+        """The comparisons of the samples."""
         return [each for each in self.compare(samples) if each is not None]

@@ -2,15 +2,15 @@ import pytest
 
 from benchmarks.goal import at_least, at_most
 from benchmarks.operators import comparison
-from benchmarks.operators.fairness import Circumstances, Unfair
-from benchmarks.operators.samples import Sample, fair
+from benchmarks.operators.comparability import Environment, NotComparable
+from benchmarks.operators.samples import Sample, comparable
 from benchmarks.operators.spread import number, spread
 
-THE_SAME = Circumstances(servers="abc", definition="def", objects={"pods": 0})
+THE_SAME = Environment(servers="abc", crd="def", objects={"pods": 0})
 
 
-def sample(contender, number, value, *, case="c", circumstances=THE_SAME):
-    return Sample(contender, case, number, {"v": value}, circumstances)
+def sample(subject, number, value, *, case="c", environment=THE_SAME):
+    return Sample(subject, case, number, {"v": value}, environment)
 
 
 def against(samples, **options):
@@ -39,7 +39,7 @@ def test_a_goal_is_met_or_missed(wanted, is_met):
     assert found.is_met is is_met
 
 
-def test_who_was_not_measured_is_not_compared_with():
+def test_a_subject_that_was_not_measured_is_left_out():
     assert against([sample("ours", 0, 4)]) is None
 
 
@@ -48,7 +48,7 @@ def test_where_they_need_nothing_there_is_no_ratio_and_no_goal():
     assert (found.ratio, found.wanted, found.is_met) == (None, None, True)
 
 
-def test_a_goal_may_be_about_ours_whatever_theirs_is():
+def test_a_goal_may_be_absolute():
     samples = [sample("ours", 0, 0), sample("ours", 1, 3), sample("ours", 2, 5)]
     samples += [sample("tuned", 0, 9)]
     found = comparison.absolute(
@@ -68,31 +68,31 @@ def test_a_case_is_compared_with_another():
 
 
 @pytest.mark.parametrize(
-    ("other", "complaint"),
+    ("other", "message"),
     [
         pytest.param(
-            Circumstances("xyz", "def", {"pods": 0}),
+            Environment("xyz", "def", {"pods": 0}),
             r"'ours, c, round 0' and 'tuned, c, round 0' .*servers was abc, then xyz",
             id="another API server, or other flags",
         ),
-        pytest.param(Circumstances("abc", "x", {"pods": 0}), "definition", id="another definition"),
-        pytest.param(Circumstances("abc", "def", {"pods": 7}), "objects", id="not cleared"),
+        pytest.param(Environment("abc", "x", {"pods": 0}), "crd", id="another CRD"),
+        pytest.param(Environment("abc", "def", {"pods": 7}), "objects", id="not cleaned up"),
         pytest.param(
-            Circumstances("abc", "def", {"pods": 0}, operators=1),
+            Environment("abc", "def", {"pods": 0}, operators=1),
             "another operator was running",
             id="not alone",
         ),
     ],
 )
-def test_what_was_measured_elsewhere_is_not_compared(other, complaint):
-    samples = [sample("ours", 0, 1), sample("tuned", 0, 1, circumstances=other)]
-    with pytest.raises(Unfair, match=complaint):
-        fair(samples)
+def test_samples_of_different_environments_are_not_comparable(other, message):
+    samples = [sample("ours", 0, 1), sample("tuned", 0, 1, environment=other)]
+    with pytest.raises(NotComparable, match=message):
+        comparable(samples)
 
 
-def test_what_was_measured_in_the_same_place_is_compared():
+def test_samples_of_one_environment_are_comparable():
     samples = [sample("ours", 0, 1), sample("tuned", 0, 1)]
-    assert fair(samples) == samples
+    assert comparable(samples) == samples
 
 
 def test_a_spread_of_nothing_is_refused():

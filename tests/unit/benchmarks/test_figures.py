@@ -1,16 +1,16 @@
 import pytest
 
-from benchmarks.operators.fairness import Circumstances
+from benchmarks.operators.comparability import Environment
 from benchmarks.operators.figures import ALL, creation, jobs, memory, restart
 from benchmarks.operators.samples import Sample
 from devcluster.audit import Record
 
-AROUND = Circumstances("a", "b", {})
+ENVIRONMENT = Environment("a", "b", {})
 
 
-def sample(contender, case, **values):
+def sample(subject, case, **values):
     named = {name.replace("_", " "): value for name, value in values.items()}
-    return Sample(contender, case, 0, named, AROUND)
+    return Sample(subject, case, 0, named, ENVIRONMENT)
 
 
 def created(resource, user, *, received, answered):
@@ -33,30 +33,30 @@ def test_the_clock_runs_from_the_submission_to_the_last_pod_or_the_launcher():
 def test_creation_compares_rates_at_every_size_and_the_growth():
     sizes = {16: 1.0, 256: 2.0}
     samples = [
-        sample(who, creation.case(size), seconds=1, pods_per_second=rate, ms_per_pod=cost)
-        for who, rate in (("ours", 100.0), ("tuned", 20.0), ("go", 1.0), ("raw", 110.0))
+        sample(subject, creation.case(size), seconds=1, pods_per_second=rate, ms_per_pod=cost)
+        for subject, rate in (("ours", 100.0), ("tuned", 20.0), ("go", 1.0), ("raw", 110.0))
         for size, cost in sizes.items()
     ]
     found = {(each.rival, each.what): each for each in ALL["creation"].comparisons(samples)}
-    assert found["go", "256 workers made"].is_met
-    assert found["tuned", "16 workers made"].measured == 5
-    assert found["raw", "256 workers made"].is_met
-    assert found["raw", "16 workers made"].wanted is None
-    assert not found["ours, 16 workers", "time for a pod, of 256 beside of 16"].is_met
+    assert found["go", "creating 256 workers"].is_met
+    assert found["tuned", "creating 16 workers"].measured == 5
+    assert found["raw", "creating 256 workers"].is_met
+    assert found["raw", "creating 16 workers"].wanted is None
+    assert not found["ours, 16 workers", "time per pod, 256 workers relative to 16"].is_met
 
 
-def test_creation_does_without_whom_it_did_not_measure():
+def test_creation_leaves_out_subjects_that_were_not_measured():
     samples = [sample("ours", "16 workers", pods_per_second=1.0, ms_per_pod=1.0)]
     [growth] = ALL["creation"].comparisons(samples)
     assert growth.measured == 1
 
 
-def test_jobs_are_compared_with_what_kubernetes_takes_for_them_alone():
+def test_jobs_are_compared_with_the_baseline():
     rest = {"writes": 1, "operator_cpu": 1, "rss": 1}
     ours = sample("ours", "200 jobs", jobs_per_second=6.0, server_cpu=0.2, **rest)
-    alone = sample("floor", "200 jobs", jobs_per_second=8.0, server_cpu=0.1)
+    alone = sample("baseline", "200 jobs", jobs_per_second=8.0, server_cpu=0.1)
     speed, cpu = ALL["jobs"].comparisons([ours, alone])
-    assert (speed.rival, speed.measured, speed.wanted) == ("floor", 0.75, None)
+    assert (speed.rival, speed.measured, speed.wanted) == ("baseline", 0.75, None)
     assert cpu.measured == 2
 
 
@@ -80,7 +80,7 @@ def test_jobs_are_compared_with_what_kubernetes_takes_for_them_alone():
         ),
     ],
 )
-def test_who_is_better_meets_every_goal_and_who_is_worse_none(figure, case, better, worse):
+def test_the_better_meets_every_goal_and_the_worse_none(figure, case, better, worse):
     won = [sample("ours", case, **better), sample("tuned", case, **worse)]
     lost = [sample("ours", case, **worse), sample("tuned", case, **better)]
     assert all(each.is_met for each in figure.FIGURE.comparisons(won))

@@ -25,7 +25,7 @@ MADE = {
 }
 
 
-def test_a_plain_post_asks_for_what_the_operator_asked_for():
+def test_a_plain_post_equals_the_request_of_the_operator():
     [body] = raw.bodies([MADE], "here", "new")
     assert json.loads(body) == {
         "apiVersion": "v1",
@@ -49,14 +49,14 @@ def selectors(manifest):
     return [role["template"]["spec"].get("nodeSelector") for role in roles]
 
 
-def test_only_pods_that_nobody_may_run_ask_for_a_node_that_is_not_there():
+def test_only_pods_that_must_not_run_select_a_missing_node():
     assert selectors(job("a", "n", 2, runs=False)) == [NOWHERE, NOWHERE]
     assert selectors(job("a", "n", 2)) == [None, None]
 
 
 def stages(**options):
     found = yaml.safe_load_all(kwok.configuration(**options))
-    return [each["metadata"]["name"] for each in found if each["kind"] == "Stage"]
+    return [each["metadata"]["name"] for each in found if each["kind"] == "Testbed"]
 
 
 def test_launchers_succeed_only_where_they_should():

@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.goal import at_least
-from benchmarks.operators import pictures, plots, results
+from benchmarks.operators import charts, plots, results
+from benchmarks.operators.comparability import Environment
 from benchmarks.operators.comparison import Comparison
-from benchmarks.operators.fairness import Circumstances
 from benchmarks.operators.samples import Sample
 from benchmarks.operators.spread import spread
 from benchmarks.operators.table import facts_lines, markdown, table
@@ -25,7 +25,7 @@ ALONE = Comparison("writes", "writes", spread([3]), "", None, None, at_least(4))
 
 def test_the_table_has_a_line_for_each_comparison():
     head, met, missed = table([MET, ALONE]).splitlines()
-    assert head.split() == ["ours", "theirs", "who", "ratio", "goal"]
+    assert head.split() == ["ours", "theirs", "rival", "ratio", "goal"]
     assert met.split("  ")[0] == "16 workers made"
     assert "110 pods/s" in met
     assert "Go, tuned" in met
@@ -49,8 +49,8 @@ def test_facts_are_lined_up():
     assert list(facts_lines({"a": 1, "long": "x"})) == ["a     1", "long  x"]
 
 
-def creation_sample(who, workers, seconds):
-    return Sample(who, f"{workers} workers", 0, {"seconds": seconds}, Circumstances("", "", {}))
+def creation_sample(subject, workers, seconds):
+    return Sample(subject, f"{workers} workers", 0, {"seconds": seconds}, Environment("", "", {}))
 
 
 def test_results_are_plain_data_with_everything_in_it():
@@ -69,19 +69,19 @@ def texts(drawing):
 
 def test_every_contender_has_a_line_in_the_picture():
     samples = [
-        creation_sample(who, workers, seconds)
-        for who, seconds in (("ours", 0.1), ("tuned", 1.0), ("raw", 0.09))
+        creation_sample(subject, workers, seconds)
+        for subject, seconds in (("ours", 0.1), ("tuned", 1.0), ("raw", 0.09))
         for workers in (16, 64)
     ]
-    drawn = pictures.pictures("x", {"creation": samples}, [MET])
+    drawn = charts.charts("x", {"creation": samples}, [MET])
     assert sorted(drawn) == ["x-creation.svg", "x-ratios.svg"]
     assert {"ours", "Go, tuned", "plain POSTs"} < set(texts(drawn["x-creation.svg"]))
     assert drawn["x-creation.svg"].count("<polyline") == 3
 
 
 def test_ratios_have_a_bar_each_and_what_has_none_is_left_out():
-    assert "16 workers made (Go, tuned)" in texts(pictures.ratios([MET, ALONE]))
-    assert pictures.ratios([MET, ALONE]).count("<rect") == 2  # the ground, and a bar
+    assert "16 workers made (Go, tuned)" in texts(charts.ratios([MET, ALONE]))
+    assert charts.ratios([MET, ALONE]).count("<rect") == 2  # the ground, and a bar
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-9, 1e9])

@@ -25,7 +25,7 @@ def test_a_process_can_be_read():
     assert found.cpu_seconds > 0
 
 
-def test_a_process_that_has_ended_is_told():
+def test_a_process_that_has_ended_is_reported():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with pytest.raises(usage.Gone, match=str(ended.pid)):
@@ -33,16 +33,16 @@ def test_a_process_that_has_ended_is_told():
 
 
 @pytest.mark.parametrize(
-    ("readings", "last"),
+    ("measurements", "last"),
     [
         pytest.param([(0, 0), (1, 0.9), (2, 1.5), (3, 1.51)], 2, id="busy, then at rest"),
         pytest.param([(0, 0), (1, 0.01), (2, 0.02)], 0, id="never busy"),
         pytest.param([(0, 0), (1, 0), (2, 0.5)], 2, id="busy now"),
-        pytest.param([(0, 0)], 0, id="one reading"),
+        pytest.param([(0, 0)], 0, id="one measurement"),
     ],
 )
-def test_a_process_was_last_busy_at_the_end_of_a_window_with_cpu(readings, last):
-    assert quiet.last_busy(readings) == last
+def test_a_process_was_last_busy_at_the_end_of_a_window_with_cpu(measurements, last):
+    assert quiet.last_busy(measurements) == last
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which plots there are of the results."""
+"""The charts of the results."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,10 +9,10 @@ from benchmarks.operators.spread import spread
 from benchmarks.operators.table import TITLES
 
 
-def pictures(
+def charts(
     name: str, samples: Mapping[str, Samples], comparisons: Sequence[Comparison]
 ) -> dict[str, str]:
-    """SVG by the name of its file."""
+    """SVG files by name."""
     drawn = {f"{name}-ratios.svg": ratios(comparisons)}
     if creation := samples.get("creation"):
         drawn[f"{name}-creation.svg"] = seconds_by_workers(creation)
@@ -20,7 +20,7 @@ def pictures(
 
 
 def ratios(comparisons: Sequence[Comparison]) -> str:
-    """All ratios in one picture."""
+    """All ratios in one chart."""
     rows = [
         (
             f"{each.what} ({TITLES.get(each.rival, each.rival)})",
@@ -30,20 +30,20 @@ def ratios(comparisons: Sequence[Comparison]) -> str:
         for each in comparisons
         if each.ratio
     ]
-    return plots.bars("Ours as a part of theirs; red marks are goals", rows)
+    return plots.bars("Ours relative to theirs; red marks are goals", rows)
 
 
 def seconds_by_workers(samples: Samples) -> str:
-    """How long it takes until a job exists, by its size."""
+    """The time until all objects of a job exist, by its size."""
     series = {
-        TITLES.get(who, who): [
+        TITLES.get(name, name): [
             (
                 float(case.split()[0]),
-                spread(values(samples, who, case, "seconds").values()).median,
+                spread(values(samples, name, case, "seconds").values()).median,
             )
-            for case in dict.fromkeys(each.case for each in samples if each.contender == who)
+            for case in dict.fromkeys(each.case for each in samples if each.subject == name)
         ]
-        for who in dict.fromkeys(each.contender for each in samples)
+        for name in dict.fromkeys(each.subject for each in samples)
     }
     title = "From submission until all pods and the launcher exist"
     return plots.lines(title, series, "workers", "seconds")

@@ -1,4 +1,4 @@
-"""Who is measured: our operator, the Go operator as it is shipped, and the same unleashed."""
+"""The operators to measure: ours, the Go operator with its defaults, and the same tuned."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,13 +9,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 GO_PROGRAM = "kubeflow-mpi-operator"
-GO_HEALTH_PORT = 8080  # it listens there and nowhere else
-LEASE = "mpi-operator"  # the name of it, for both
+GO_HEALTH_PORT = 8080  # it cannot be changed
+LEASE = "mpi-operator"  # of both
 
 
 @dataclass(frozen=True)
-class Contender:
-    """An operator, and what it is told beyond where the API server is."""
+class Subject:
+    """An operator with its flags."""
 
     name: str
     title: str
@@ -24,16 +24,16 @@ class Contender:
 
     @property
     def user(self) -> str:
-        """Who it is to the API server, so that the audit log tells the contenders apart."""
+        """Its user on the API server, by which the audit log distinguishes the operators."""
         return f"operator-{self.name}"
 
     @property
     def lock_namespace(self) -> str:
-        """Where its lease is: nobody waits for the lease of another."""
+        """The namespace of its lease, so that none waits for the lease of another."""
         return f"lock-{self.name}"
 
     def command(self, program: Path, kubeconfig: Path, port: int) -> list[str]:
-        """Its command line; at `port` it tells whether it leads."""
+        """Its command line; it serves metrics on `port`."""
         if self.is_go:
             return [
                 str(program),
@@ -55,9 +55,9 @@ class Contender:
         ]
 
 
-OURS = Contender("ours", "ours", is_go=False)
-GO = Contender("go", "Go", is_go=True)
-TUNED = Contender(
+OURS = Subject("ours", "ours", is_go=False)
+GO = Subject("go", "Go", is_go=True)
+TUNED = Subject(
     "tuned",
     "Go, tuned",
     is_go=True,
@@ -72,6 +72,6 @@ TUNED = Contender(
 ALL = (OURS, GO, TUNED)
 
 
-def turns(contenders: Sequence[T], number: int) -> Iterator[T]:
-    """Everybody once; who begins changes from round to round."""
-    return reversed(contenders) if number % 2 else iter(contenders)
+def turns(subjects: Sequence[T], number: int) -> Iterator[T]:
+    """Every subject once; the order changes from round to round."""
+    return reversed(subjects) if number % 2 else iter(subjects)

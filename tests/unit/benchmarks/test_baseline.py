@@ -1,6 +1,6 @@
-"""The objects of jobs that nobody looks after."""
+"""The objects of jobs without an operator."""
 
-from benchmarks.operators.floor import stages
+from benchmarks.operators.baseline import stages
 from benchmarks.operators.jobs import job
 from mpi_operator.api import decode_job
 

@@ -1,4 +1,4 @@
-"""aiohttp and nothing around it: as little as a client can do."""
+"""Bare aiohttp: the least that a client can do."""
 
 import gc
 import json

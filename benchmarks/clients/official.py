@@ -1,4 +1,4 @@
-"""The official Python client, used as its examples do: typed, with threads for concurrency."""
+"""The official Python client, used as in its examples: typed, with threads for concurrency."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,6 @@
-"""Jobs without an operator: what they consist of is posted at once, and nobody looks after it.
+"""The baseline: the objects of jobs, created at once without an operator.
 
-What Kubernetes takes for these objects, every operator has to let it take. They are ours, for they
-have to be somebody's.
+No operator can be faster than Kubernetes with the same objects. They are those of our operator.
 """
 
 import asyncio
@@ -30,41 +29,41 @@ from mpi_operator.kube.resources import (
     Resource,
 )
 
-NAME = "floor"
+NAME = "baseline"
 USER = "plain-objects"
-_AT_ONCE = 8  # as many jobs as our operator works on
+_CONCURRENCY = 8  # as many jobs as our operator reconciles at once
 
 Objects = list[tuple[Resource, Manifest]]
 
 
 def stages(job: MPIJob) -> list[Objects]:
-    """All that a job consists of; what pods need comes before them."""
+    """All objects of a job; those that pods need come before the pods."""
     settings = Settings()
-    everybody = range(job.spec.worker_count)
+    workers = range(job.spec.worker_count)
     return [
         [
             (SERVICES, service(job)),
-            (CONFIG_MAPS, config_map(job, everybody, settings)),
+            (CONFIG_MAPS, config_map(job, workers, settings)),
             (SECRETS, ssh_secret(job, new_key_pair())),
         ],
-        [(PODS, pod) for pod in worker_pods(job, everybody, settings)],
+        [(PODS, pod) for pod in worker_pods(job, workers, settings)],
         [(JOBS, launcher_job(job, settings, suspend=False))],
     ]
 
 
 async def post(client: HttpClient, jobs: Sequence[Manifest]) -> None:
-    """Make jobs, each with everything that it consists of."""
+    """Create jobs with all their objects."""
 
     async def post_one(manifest: Manifest) -> None:
         job = decode_job(await client.create(MPIJOBS, manifest))
         for stage in stages(job):
             await asyncio.gather(*(client.create(*each) for each in stage))
 
-    await at_once(post_one, jobs, _AT_ONCE)
+    await at_once(post_one, jobs, _CONCURRENCY)
 
 
 async def remove_workers(client: HttpClient, namespace: str) -> None:
-    """What the clean-up policy of the jobs asks for."""
+    """Delete the workers, as the cleanPodPolicy of the jobs asks for."""
     found = await client.list(PODS, namespace, Selector(labels=WORKER_SELECTOR))
     names = [pod["metadata"]["name"] for pod in found.items]
-    await at_once(lambda name: client.delete(PODS, name, namespace), names, _AT_ONCE)
+    await at_once(lambda name: client.delete(PODS, name, namespace), names, _CONCURRENCY)

@@ -1,4 +1,4 @@
-"""`mpi_operator.kube`, as a controller uses it: what is read ends in a cache."""
+"""`mpi_operator.kube`, used as in a controller: objects that it reads go to a cache."""
 
 import gc
 from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ async def watch(task: Task) -> Cost:
 
 
 async def cache(task: Task) -> Cost:
-    """What an informer keeps, index and all, without the connection it comes over."""
+    """The memory of an informer with its index, without the connection."""
     cost = Cost(count=task.count)
     async with _client(task) as client:
         pages = [page async for page in client.pages(PODS, task.namespace)]

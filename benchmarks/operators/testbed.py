@@ -1,4 +1,4 @@
-"""Where everybody is measured: one control plane, the same for all, and cleared in between."""
+"""The testbed: one control plane for all operators, cleaned up in between."""
 
 import asyncio
 import json
@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.operators import fairness, usage
-from benchmarks.operators.contenders import ALL, Contender
-from benchmarks.operators.fairness import Circumstances
+from benchmarks.operators import comparability, usage
+from benchmarks.operators.comparability import Environment
 from benchmarks.operators.jobs import MPIJOBS, job
 from benchmarks.operators.requests import Missing
 from benchmarks.operators.running import Running, running
+from benchmarks.operators.subjects import ALL, Subject
 from devcluster.audit import Record
 from devcluster.control_plane import APISERVER, ControlPlane
 from mpi_operator.api.crd import custom_resource_definition
@@ -42,11 +42,11 @@ _MANAGER = "benchmarks"
 
 
 class NotCleared(Exception):
-    """What one contender made does not go away."""
+    """The objects of one subject are not deleted in time."""
 
 
-class Stage:
-    """The control plane, a client that may do everything, and the log of what was asked."""
+class Testbed:
+    """The control plane, a client with all permissions, and the audit log."""
 
     def __init__(self, control_plane: ControlPlane, client: HttpClient) -> None:
         self.control_plane = control_plane
@@ -56,18 +56,18 @@ class Stage:
         self._operators = 0
 
     async def prepare(self, users: Sequence[str] = ()) -> None:
-        """Everything that is the same for all: the kind of a job, and who may do what."""
-        definition = custom_resource_definition()
-        await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager=_MANAGER)
-        for contender in ALL:
-            await self.client.create(NAMESPACES, {"metadata": {"name": contender.lock_namespace}})
+        """Install the CRD, and create namespaces and permissions for all subjects."""
+        crd = custom_resource_definition()
+        await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, crd, manager=_MANAGER)
+        for subject in ALL:
+            await self.client.create(NAMESPACES, {"metadata": {"name": subject.lock_namespace}})
         for user in (*(each.user for each in ALL), *users):
             await self.client.create(_BINDINGS, _all_rights(user))
         await until(self._serves_jobs)
 
     @asynccontextmanager
     async def namespace(self) -> AsyncIterator[str]:
-        """A namespace that nobody has used; afterwards it is gone, with all in it."""
+        """A new namespace, deleted afterwards with everything in it."""
         self._namespaces += 1
         name = f"bench-{self._namespaces}"
         await self.client.create(NAMESPACES, {"metadata": {"name": name}})
@@ -78,26 +78,26 @@ class Stage:
             await self.clear(name)
 
     @asynccontextmanager
-    async def operator(self, contender: Contender) -> AsyncIterator[Running]:
-        """A contender that leads and has worked on a job before, so that nothing is its first."""
-        async with self.cold_operator(contender) as operator:
+    async def operator(self, subject: Subject) -> AsyncIterator[Running]:
+        """An operator that leads and has warmed up with one job."""
+        async with self.cold_operator(subject) as operator:
             async with self.namespace() as namespace:
                 await self.made(operator, job("first", namespace, 2, runs=False))
             yield operator
 
     @asynccontextmanager
-    async def cold_operator(self, contender: Contender) -> AsyncIterator[Running]:
-        """A contender that leads, and has done nothing yet."""
+    async def cold_operator(self, subject: Subject) -> AsyncIterator[Running]:
+        """An operator that leads and has not done anything yet."""
         self._operators += 1
         try:
-            async with running(contender, self.control_plane, self.client) as operator:
+            async with running(subject, self.control_plane, self.client) as operator:
                 yield operator
         finally:
             self._operators -= 1
 
     @asynccontextmanager
     async def client_of(self, user: str) -> AsyncIterator[HttpClient]:
-        """A client for somebody, whose requests the audit log tells apart."""
+        """A client with its own user, by which the audit log identifies its requests."""
         settings = config.load(kubeconfig=self.control_plane.kubeconfig(user))
         async with HttpClient(settings, user_agent=user) as client:
             yield client
@@ -105,46 +105,46 @@ class Stage:
     async def made(
         self, operator: Running, manifest: dict[str, Any], seconds: float = 300
     ) -> list[Record]:
-        """Submit a job, and wait until its workers and its launcher exist; all it took."""
+        """Submit a job and wait until its workers and launcher exist; returns all requests."""
         namespace = manifest["metadata"]["namespace"]
         workers = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
-        missing = Missing(operator.contender.user, namespace, {"pods": workers, "jobs": 1})
-        what = f"{operator.contender.title} makes {workers} workers and a launcher"
+        missing = Missing(operator.subject.user, namespace, {"pods": workers, "jobs": 1})
+        what = f"{operator.subject.title} creates {workers} workers and a launcher"
         self.log.skip()
         await self.client.create(MPIJOBS, manifest)
         requests = await self.log.collect(missing.is_nothing_after, seconds, what)
         return [each for each in requests if each.namespace == namespace]
 
-    async def circumstances(self) -> Circumstances:
-        """What is around whoever is measured next."""
+    async def environment(self) -> Environment:
+        """The environment of the next measurement."""
         processes = (
             self.control_plane.process(component) for component in self.control_plane.components
         )
         servers = (part for each in processes for part in (each.born, *each.argv))
         name = custom_resource_definition()["metadata"]["name"]
-        definition = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
-        return Circumstances(
-            servers=fairness.digest(*servers),
-            definition=fairness.digest(json.dumps(definition["spec"], sort_keys=True)),
+        crd = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+        return Environment(
+            servers=comparability.digest(*servers),
+            crd=comparability.digest(json.dumps(crd["spec"], sort_keys=True)),
             objects={str(each): await self.count(each) for each in _COUNTED},
             operators=self._operators,
         )
 
     def apiserver_cpu_seconds(self) -> float:
-        """What the API server has used so far."""
+        """The CPU used by the API server so far."""
         return usage.of(self.control_plane.process(APISERVER).pid).cpu_seconds
 
     async def count(self, resource: Resource, namespace: str = "") -> int:
-        """How many objects there are, without reading them."""
+        """How many objects there are, without measurement them."""
         answer = await self.client.raw(f"{resource.collection_path(namespace)}?limit=1")
         found = msgspec.json.decode(answer)
         return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
 
     async def clear(self, namespace: str) -> None:
-        """Remove a namespace, jobs first: an operator must not make again what is removed."""
+        """Delete a namespace, jobs first: otherwise an operator would recreate deleted objects."""
         while await self.count(MPIJOBS, namespace):
             await self._delete_many(MPIJOBS, namespace)
-            await asyncio.sleep(0.2)  # until an operator has log_reading of it
+            await asyncio.sleep(0.2)  # until the operator has seen it
         await self._delete_many(PODS, namespace)
         await self.client.delete(NAMESPACES, namespace)
         try:
@@ -152,12 +152,12 @@ class Stage:
         except TimeoutError:
             left = {str(each): await self.count(each, namespace) for each in _COUNTED}
             raise NotCleared(
-                f"{namespace} is still there {_CLEARING_SECONDS:.0f} s after it was deleted,"
-                f" with {left}. What comes next would not be comparable."
+                f"{namespace} still exists {_CLEARING_SECONDS:.0f} s after its deletion,"
+                f" with {left}. The next measurement would not be comparable."
             ) from None
 
     async def _delete_many(self, resource: Resource, namespace: str) -> None:
-        """Delete all, or of thousands as many as one request has the time for."""
+        """Delete all objects, or as many of thousands as one request can before its deadline."""
         with suppress(errors.DeadlineExceeded):
             await self.client.delete_collection(resource, namespace)
 
@@ -182,13 +182,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(control_plane: ControlPlane, users: Sequence[str] = ()) -> AsyncIterator[Stage]:
-    """A new stage; `users` are others who may do everything, such as a fake kubelet."""
+async def new_testbed(
+    control_plane: ControlPlane, users: Sequence[str] = ()
+) -> AsyncIterator[Testbed]:
+    """A new testbed; `users` are further users with all permissions, such as a fake kubelet."""
     await asyncio.to_thread(control_plane.start)
     try:
         settings = config.load(kubeconfig=control_plane.kubeconfig())
         async with HttpClient(settings, user_agent="benchmarks") as client:
-            made = Stage(control_plane, client)
+            made = Testbed(control_plane, client)
             await made.prepare(users)
             yield made
     finally:
