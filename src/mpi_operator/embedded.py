@@ -25,6 +25,7 @@ from .local.apiserver.served_kinds import Kind, Scale
 from .local.jobs.job_controller import JobController
 from .local.jobs.job_decisions import PodFailureBackoff
 from .local.kubelet.node import Node
+from .local.kubelet.node_pods import NodePods
 from .local.sandbox.protocol import Kind as SandboxKind
 from .local.socket.socket_server import serving
 
@@ -75,10 +76,12 @@ async def uncontrolled_machine(
     on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
     """The same without the controller: pods and Jobs run, MPI jobs are only stored."""
-    cluster = LocalCluster([MPI_JOB_KIND])
+    pods = NodePods()
+    cluster = LocalCluster([MPI_JOB_KIND], logs=pods.log)
     tools = implementation.tools if implementation else None
     node = Node(
         cluster,
+        pods=pods,
         directory=directory,
         working_directory=working_directory,
         oversubscribe=oversubscribe,
@@ -86,7 +89,6 @@ async def uncontrolled_machine(
         on_plain=on_plain,
         **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
-    cluster.logs = node.log
     parts = [node.run(), JobController(cluster, backoff=_BACKOFF).run()]
     # Ends last: whoever follows a log from another shell hears its last lines.
     async with serving(cluster, directory), _running(parts):

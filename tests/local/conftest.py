@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.local.kubelet.container_spec import POD_VARIABLE
+from mpi_operator.local.kubelet.container_config import POD_VARIABLE
 from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE

@@ -10,6 +10,7 @@ from mpi_operator.kube.client import DeleteOptions, LogOptions
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.kubelet.node import Node
+from mpi_operator.local.kubelet.node_pods import NodePods
 from tests.support.waiting import until
 
 NAMESPACE = "default"
@@ -18,9 +19,10 @@ NAMESPACE = "default"
 class Pods:
     """The pods of a machine."""
 
-    def __init__(self, cluster: LocalCluster, node: Node) -> None:
+    def __init__(self, cluster: LocalCluster, node: Node, node_pods: NodePods) -> None:
         self.cluster = cluster
         self.node = node
+        self.log = node_pods.log
 
     async def create(self, name: str, *command: str, **spec: Any) -> None:
         """A pod of one container, or of those in the spec."""
@@ -83,17 +85,18 @@ class Pods:
 @asynccontextmanager
 async def machine(run: Path, working_directory: Path, **options: Any) -> AsyncIterator[Pods]:
     """A node that runs until the block ends."""
-    cluster = LocalCluster()
+    node_pods = NodePods()
+    cluster = LocalCluster(logs=node_pods.log)
     options = {"oversubscribe": True, **options}
-    node = Node(cluster, directory=run, working_directory=working_directory, **options)
-    cluster.logs = node.log
+    options = {"directory": run, "working_directory": working_directory, **options}
+    node = Node(cluster, pods=node_pods, **options)
     running = asyncio.create_task(node.run())
     started = asyncio.create_task(node.started())
     try:
         await asyncio.wait([running, started], return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             await running
-        yield Pods(cluster, node)
+        yield Pods(cluster, node, node_pods)
     finally:
         for task in (started, running):
             task.cancel()

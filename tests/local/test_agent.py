@@ -46,8 +46,8 @@ async def test_an_unknown_host(workers):
     printed, code = await ssh(workers, "rsh", "pi-worker-9", "true")
     assert code == 255
     assert printed == [
-        "mpi-operator: there is no host 'pi-worker-9' here;"
-        " known are: caller, pi-worker-0, pi-worker-1"
+        "mpi-operator: Could not resolve hostname pi-worker-9."
+        " Known hosts: caller, pi-worker-0, pi-worker-1"
     ]
 
 
@@ -65,7 +65,7 @@ async def test_a_signal_is_passed_on(workers):
     remote = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     await workers.create("caller", "ssh", "pi-worker-0", remote)
     await until(lambda: has_printed(workers, "caller", "ready"))
-    logs = workers.node.log("caller", "default", LogOptions(follow=True))
+    logs = workers.log("caller", "default", LogOptions(follow=True))
     await workers.delete("caller", 10)  # the whole foreground hears it, as at a terminal
     assert [line async for line in logs][-1] == b"got it"
 

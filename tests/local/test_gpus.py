@@ -43,7 +43,7 @@ async def test_one_too_many_waits_and_says_for_what(pods):
 
     async def complains():
         conditions = (await pods.status("late")).get("conditions") or [{}]
-        return "asks for 1, and this machine has 2 GPUs, of which 2 are taken" in str(conditions)
+        return "Insufficient nvidia.com/gpu" in str(conditions)
 
     await until(complains)
     await pods.delete("w-1", grace_seconds=0)

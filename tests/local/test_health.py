@@ -51,7 +51,7 @@ async def test_one_that_is_no_longer_well_is_started_again(pods):
     await until_told(pods, restartCount=1, ready=True)
     last = (await told(pods))["lastState"]["terminated"]
     assert last["exitCode"] == 3
-    assert last["message"] == "its livenessProbe does not succeed any more"
+    assert last["message"] == "Container main failed liveness probe"
 
 
 async def test_one_that_does_not_listen_when_it_is_no_longer_well_is_killed(pods):
@@ -81,7 +81,7 @@ async def test_one_that_does_not_start_in_time_is_ended(pods):
     late = probe("false", failureThreshold=2)
     await start(pods, f"trap 'exit 4' TERM; {FOREVER}", startupProbe=late)
     ended = terminated(await pods.end_of("p"))
-    assert (ended["exitCode"], ended["message"]) == (4, "its startupProbe did not succeed in time")
+    assert (ended["exitCode"], ended["message"]) == (4, "Container main failed startup probe")
 
 
 async def test_a_hook_is_called_when_it_starts(pods):
@@ -96,7 +96,7 @@ async def test_a_hook_that_fails_at_the_start_is_the_end(pods):
     await start(pods, f"trap 'exit 5' TERM; {FOREVER}", lifecycle={"postStart": shell("exit 1")})
     ended = terminated(await pods.end_of("p"))
     assert ended["exitCode"] == 5
-    assert ended["message"] == "the postStart hook failed: it did not succeed"
+    assert ended["message"] == "PostStartHook failed: it did not succeed"
 
 
 async def test_a_hook_is_called_before_it_is_asked_to_end(pods):
@@ -104,7 +104,7 @@ async def test_a_hook_is_called_before_it_is_asked_to_end(pods):
     script = f"trap 'cat /keep/last; exit 0' TERM; echo ready; {FOREVER}"
     await start(pods, script, lifecycle=hook)
     await until(lambda: has_printed(pods, "p", "ready"))
-    logs = pods.node.log("p", "default", LogOptions(follow=True))
+    logs = pods.log("p", "default", LogOptions(follow=True))
     await pods.delete("p")
     assert [line async for line in logs] == [b"ready", b"from the hook"]
     await pods.until_gone("p")

@@ -50,7 +50,7 @@ async def test_a_program_that_only_an_image_has(pods):
     status = await pods.end_of("p")
     ended = terminated(status)
     assert (status["phase"], ended["reason"], ended["exitCode"]) == ("Failed", "StartError", 127)
-    assert "'/opt/image/train' was not found" in ended["message"]
+    assert "'/opt/image/train' not found" in ended["message"]
     assert "Images are not used on this machine" in ended["message"]
 
 
@@ -181,7 +181,7 @@ async def test_a_volume_that_cannot_be_had(pods):
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]
     await pods.create("p", "true", volumes=volumes)
     status = await pods.end_of("p")
-    assert "volume 'v': persistentVolumeClaim cannot be had" in status["message"]
+    assert "volume 'v': persistentVolumeClaim is not supported" in status["message"]
 
 
 async def test_last_words(pods):
@@ -282,7 +282,7 @@ async def test_a_deleted_pod_is_asked_to_end(pods):
     script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     await pods.create("p", "sh", "-c", script, terminationGracePeriodSeconds=20)
     await until(lambda: has_printed(pods, "p", "ready"))
-    logs = pods.node.log("p", NAMESPACE, LogOptions(follow=True))
+    logs = pods.log("p", NAMESPACE, LogOptions(follow=True))
     await pods.delete("p")
     assert [line async for line in logs] == [b"ready", b"bye"]
     await pods.until_gone("p")
@@ -352,7 +352,7 @@ async def test_what_does_not_fit_waits_and_says_why(run, tmp_path):
 
 async def test_a_pod_that_makes_no_sense_stops_nobody(pods):
     await pods.create("odd", "true", container={"resources": {"requests": {"cpu": "lots"}}})
-    assert "'lots' is no quantity" in (await pods.end_of("odd"))["message"]
+    assert "'lots' is not a quantity" in (await pods.end_of("odd"))["message"]
     await pods.create("even", "true")
     assert (await pods.end_of("even"))["phase"] == "Succeeded"
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from mpi_operator.kube.resources import Key
-from mpi_operator.local.kubelet.capacity import GPU, Ledger, Machine, Share, requested
-from mpi_operator.local.kubelet.downward_api import amount
+from mpi_operator.local.kubelet.capacity import GPU, Allocation, Allocator, Machine, requested
+from mpi_operator.local.kubelet.downward_api import quantity
 from tests.unit.local_pods.manifests import make_container, make_pod
 
 MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), lambda: ("0", "1"))
@@ -21,12 +21,12 @@ def asking(**requests):
     [("500m", Fraction(1, 2)), ("2Gi", 2**31), ("1e3", 1000), (2, 2), ("1.5", Fraction(3, 2))],
 )
 def test_amounts(text, value):
-    assert amount(text) == value
+    assert quantity(text) == value
 
 
 def test_nonsense_is_no_amount():
-    with pytest.raises(ValueError, match="'lots' is no quantity"):
-        amount("lots")
+    with pytest.raises(ValueError, match="'lots' is not a quantity"):
+        quantity("lots")
 
 
 def test_containers_are_summed_and_init_containers_are_not():
@@ -43,33 +43,34 @@ def test_limits_are_requests_where_there_are_none():
 
 
 def test_what_is_taken_is_not_there():
-    ledger = Ledger(MACHINE)
-    assert isinstance(ledger.take(Key("a", "1"), {"cpu": Fraction(3)}), Share)
-    refused = ledger.take(Key("a", "2"), {"cpu": Fraction(2)})
+    allocator = Allocator(MACHINE)
+    assert isinstance(allocator.allocate(Key("a", "1"), {"cpu": Fraction(3)}), Allocation)
+    refused = allocator.allocate(Key("a", "2"), {"cpu": Fraction(2)})
     assert refused == (
-        "0/1 nodes are available: Insufficient cpu: the pod asks for 2,"
-        " and this machine has 4 CPUs, of which 3 are taken"
+        "0/1 nodes are available: Insufficient cpu: the pod requests 2,"
+        " this machine has 4 CPUs (3 in use)"
     )
-    ledger.give_back(Key("a", "1"))
-    assert isinstance(ledger.take(Key("a", "2"), {"cpu": Fraction(2)}), Share)
+    allocator.release(Key("a", "1"))
+    assert isinstance(allocator.allocate(Key("a", "2"), {"cpu": Fraction(2)}), Allocation)
 
 
 def test_oversubscription_is_for_cpus_and_memory():
-    ledger = Ledger(MACHINE, oversubscribe=True)
-    assert isinstance(ledger.take(Key("a", "1"), {"cpu": Fraction(99)}), Share)
-    assert isinstance(ledger.take(Key("a", "2"), {GPU: Fraction(3)}), str)
+    allocator = Allocator(MACHINE, oversubscribe=True)
+    assert isinstance(allocator.allocate(Key("a", "1"), {"cpu": Fraction(99)}), Allocation)
+    assert isinstance(allocator.allocate(Key("a", "2"), {GPU: Fraction(3)}), str)
 
 
 def test_gpus_are_dealt():
-    ledger = Ledger(MACHINE)
-    shares = [ledger.take(Key("a", name), {GPU: Fraction(1)}) for name in "12"]
-    assert [share.gpus for share in shares if isinstance(share, Share)] == [("0",), ("1",)]
-    assert "Insufficient nvidia.com/gpu" in str(ledger.take(Key("a", "3"), {GPU: Fraction(1)}))
+    allocator = Allocator(MACHINE)
+    allocations = [allocator.allocate(Key("a", name), {GPU: Fraction(1)}) for name in "12"]
+    assert [each.gpus for each in allocations if isinstance(each, Allocation)] == [("0",), ("1",)]
+    refused = allocator.allocate(Key("a", "3"), {GPU: Fraction(1)})
+    assert "Insufficient nvidia.com/gpu" in str(refused)
 
 
 def test_nobody_looks_for_gpus_where_none_are_wanted():
     def look() -> tuple[str, ...]:
         raise AssertionError("that takes a second")
 
-    ledger = Ledger(Machine(Fraction(4), Fraction(2**30), look))
-    assert isinstance(ledger.take(Key("a", "1"), {"cpu": Fraction(1)}), Share)
+    allocator = Allocator(Machine(Fraction(4), Fraction(2**30), look))
+    assert isinstance(allocator.allocate(Key("a", "1"), {"cpu": Fraction(1)}), Allocation)

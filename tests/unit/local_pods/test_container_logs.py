@@ -6,7 +6,7 @@ import os
 import pytest
 
 from mpi_operator.kube.client import LogOptions
-from mpi_operator.local.kubelet.container_logs import Clock, ContainerLogs
+from mpi_operator.local.kubelet.container_logs import ContainerLogs, SizeHistory
 from tests.support.waiting import until
 
 
@@ -83,16 +83,16 @@ async def test_following_to_the_end(logs):
 
 def test_a_clock_knows_about_when(tmp_path):
     file = tmp_path / "0.log"
-    clock = Clock(file)
+    history = SizeHistory(file)
     for second, text in ((10, "aaaa"), (20, "bbbb")):
         with file.open("a") as log:
             log.write(text)
-        clock.look(second)
-    assert [clock.start_of(second) for second in (5, 10, 15, 25)] == [0, 0, 4, 8]
-    assert [clock.time_of(offset) for offset in (0, 3, 4, 7, 8)] == [10, 10, 20, 20, None]
+        history.note(second)
+    assert [history.start_of(second) for second in (5, 10, 15, 25)] == [0, 0, 4, 8]
+    assert [history.time_of(offset) for offset in (0, 3, 4, 7, 8)] == [10, 10, 20, 20, None]
 
 
 async def test_the_message_of_a_failure_is_its_last_lines(logs):
     os.close(write(logs, "".join(f"line {number}\n" for number in range(1000))))
-    assert logs.message().endswith("line 998\nline 999\n")
-    assert len(logs.message()) <= 2048
+    assert logs.last_lines().endswith("line 998\nline 999\n")
+    assert len(logs.last_lines()) <= 2048

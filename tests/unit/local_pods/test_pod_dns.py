@@ -1,7 +1,7 @@
 """Names and addresses of pods."""
 
 from mpi_operator.kube.resources import Key
-from mpi_operator.local.kubelet.pod_dns import Hosts, names_of
+from mpi_operator.local.kubelet.pod_dns import PodDNS, names_of
 from tests.unit.local_pods.manifests import make_pod
 
 
@@ -21,7 +21,7 @@ def test_names_of_a_worker():
 
 
 def test_a_pod_is_found_by_all_its_names(tmp_path):
-    hosts = Hosts(tmp_path)
+    hosts = PodDNS(tmp_path)
     hosts.add(worker())
     for name in names_of(worker(), "cluster.local"):
         assert hosts.find("default", name) == Key("default", "pi-worker-0")
@@ -29,7 +29,7 @@ def test_a_pod_is_found_by_all_its_names(tmp_path):
 
 
 def test_a_host_keeps_its_address(tmp_path):
-    hosts = Hosts(tmp_path)
+    hosts = PodDNS(tmp_path)
     first, other = hosts.add(worker(0, "pod-a")), hosts.add(worker(1))
     hosts.remove(Key("default", "pod-a"))
     assert hosts.find("default", "pi-worker-0") is None
@@ -39,7 +39,7 @@ def test_a_host_keeps_its_address(tmp_path):
 
 
 def test_the_file_has_the_machine_and_the_pods(tmp_path):
-    hosts = Hosts(tmp_path)
+    hosts = PodDNS(tmp_path)
     address = hosts.add(worker())
     lines = hosts.file("default").read_text().splitlines()
     assert any("localhost" in line for line in lines)
@@ -47,7 +47,7 @@ def test_the_file_has_the_machine_and_the_pods(tmp_path):
 
 
 def test_known_hosts_are_short(tmp_path):
-    hosts = Hosts(tmp_path)
+    hosts = PodDNS(tmp_path)
     hosts.add(worker(1))
     hosts.add(worker(0))
     assert hosts.known("default") == ["pi-worker-0", "pi-worker-1"]

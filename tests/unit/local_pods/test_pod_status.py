@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mpi_operator.local.kubelet.pod_status import (
-    Container,
-    Ended,
-    Facts,
+    ContainerStatus,
+    Failure,
+    PodFacts,
     Running,
-    Verdict,
+    Terminated,
     Waiting,
     is_restarted,
     phase_of,
@@ -18,21 +18,21 @@ from mpi_operator.local.kubelet.pod_status import (
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-WELL = Ended(0, NOW, NOW)
-BADLY = Ended(3, NOW, NOW)
+WELL = Terminated(0, NOW, NOW)
+BADLY = Terminated(3, NOW, NOW)
 
 
 def container(state=None, **facts):
-    return Container(facts.pop("name", "main"), "image", state=state or Waiting(), **facts)
+    return ContainerStatus(facts.pop("name", "main"), "image", state=state or Waiting(), **facts)
 
 
-def status(*containers, policy="Never", previous=None, verdict=None, now=NOW):
-    facts = Facts(policy, NOW, "127.77.0.1", "127.0.0.1")
-    return status_of(containers, facts, now, previous or {}, verdict)
+def status(*containers, policy="Never", previous=None, failure=None, now=NOW):
+    facts = PodFacts(policy, NOW, "127.77.0.1", "127.0.0.1")
+    return status_of(containers, facts, now, previous or {}, failure)
 
 
-def condition(told, kind):
-    return next(each for each in told["conditions"] if each["type"] == kind)
+def condition(found, kind):
+    return next(each for each in found["conditions"] if each["type"] == kind)
 
 
 @pytest.mark.parametrize(
@@ -77,39 +77,39 @@ def test_phases(containers, policy, phase):
         (container(WELL, is_init=True, is_sidecar=True), "Never", True),
     ],
 )
-def test_who_is_started_again(known, policy, again):
+def test_which_containers_are_restarted(known, policy, again):
     assert is_restarted(known, policy) == again
 
 
 def test_a_ready_pod():
-    told = status(container(Running(NOW), is_ready=True))
-    assert condition(told, "Ready")["status"] == "True"
-    assert told["containerStatuses"][0]["state"] == {
+    found = status(container(Running(NOW), is_ready=True))
+    assert condition(found, "Ready")["status"] == "True"
+    assert found["containerStatuses"][0]["state"] == {
         "running": {"startedAt": "2026-01-02T03:04:05Z"}
     }
-    assert told["podIP"] == "127.77.0.1"
+    assert found["podIP"] == "127.77.0.1"
 
 
 def test_a_pod_that_is_not_ready_says_who():
-    told = status(container(Running(NOW), name="slow"))
-    assert "slow" in condition(told, "Ready")["message"]
+    found = status(container(Running(NOW), name="slow"))
+    assert "slow" in condition(found, "Ready")["message"]
 
 
 @pytest.mark.parametrize(
     ("code", "exit_code", "signal"), [(3, 3, None), (-9, 137, 9), (-15, 143, 15)]
 )
 def test_how_it_ended(code, exit_code, signal):
-    told = status(container(Ended(code, NOW, NOW, message="last words")))
-    ended = told["containerStatuses"][0]["state"]["terminated"]
+    found = status(container(Terminated(code, NOW, NOW, message="last words")))
+    ended = found["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended.get("signal")) == (exit_code, signal)
     assert (ended["reason"], ended["message"]) == ("Error", "last words")
 
 
 def test_the_last_end_is_kept_over_a_restart():
     known = container(BADLY).changed(Waiting("CrashLoopBackOff")).changed(Waiting(), restarts=1)
-    told = status(known.changed(Running(NOW)), policy="OnFailure")["containerStatuses"][0]
-    assert told["restartCount"] == 1
-    assert told["lastState"]["terminated"]["exitCode"] == 3
+    found = status(known.changed(Running(NOW)), policy="OnFailure")["containerStatuses"][0]
+    assert found["restartCount"] == 1
+    assert found["lastState"]["terminated"]["exitCode"] == 3
 
 
 def test_times_of_conditions_are_of_changes():
@@ -121,14 +121,14 @@ def test_times_of_conditions_are_of_changes():
     assert condition(later, "Ready")["lastTransitionTime"] == "2026-01-02T03:05:05Z"
 
 
-def test_a_verdict_is_final():
-    verdict = Verdict("Failed", "DeadlineExceeded", "too long")
-    told = status(container(Running(NOW), is_ready=True), verdict=verdict)
-    assert (told["phase"], told["reason"]) == ("Failed", "DeadlineExceeded")
-    assert condition(told, "Ready")["status"] == "False"
+def test_a_failure_of_the_whole_pod_is_final():
+    failure = Failure("DeadlineExceeded", "too long")
+    found = status(container(Running(NOW), is_ready=True), failure=failure)
+    assert (found["phase"], found["reason"]) == ("Failed", "DeadlineExceeded")
+    assert condition(found, "Ready")["status"] == "False"
 
 
 def test_a_pod_that_does_not_fit():
-    told = unschedulable("Insufficient cpu", NOW, {})
-    assert told["phase"] == "Pending"
-    assert condition(told, "PodScheduled")["reason"] == "Unschedulable"
+    found = unschedulable("Insufficient cpu", NOW, {})
+    assert found["phase"] == "Pending"
+    assert condition(found, "PodScheduled")["reason"] == "Unschedulable"

@@ -58,10 +58,10 @@ async def test_one_that_takes_too_long_is_no():
 
 
 def test_minds_are_changed_by_several_answers():
-    verdicts = probes.Verdicts(success_threshold=2, failure_threshold=3)
-    heard = [verdicts.hear(good) for good in (True, False, True, True, False, False, True)]
+    thresholds = probes.Thresholds(success_threshold=2, failure_threshold=3)
+    heard = [thresholds.add(good) for good in (True, False, True, True, False, False, True)]
     assert heard == [False, False, False, True, True, True, True]
-    assert [verdicts.hear(False) for _ in range(3)] == [True, True, False]
+    assert [thresholds.add(False) for _ in range(3)] == [True, True, False]
 
 
 def answering(*good):
@@ -90,7 +90,7 @@ async def test_one_that_starts_is_asked_often_and_has_all_the_time_it_is_given()
 @pytest.mark.looptime
 async def test_a_life_ends_after_several_refusals_in_a_row():
     ask, times = answering(True, False, True, False, False)
-    await probes.end_of_life({"periodSeconds": 5, "failureThreshold": 2}, ask)
+    await probes.until_not_alive({"periodSeconds": 5, "failureThreshold": 2}, ask)
     assert times == [0, 5, 10, 15, 20]
 
 

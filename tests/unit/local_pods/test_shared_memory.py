@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.kubelet import host_files
-from mpi_operator.local.kubelet.container_spec import shared_memory_variables
+from mpi_operator.local.kubelet.container_config import shared_memory_variables
 from mpi_operator.local.runs import run_directories
 
 

@@ -1,8 +1,8 @@
-"""What a container printed: a file per start of it, written by its processes themselves.
+"""The log of a container: one file per start, written by its processes themselves.
 
-Nothing stands between a program and its log, so a busy node never holds a rank up. The price is
-that nobody notes the time of each line; a `Clock` looks at the size of the file now and then, which
-is close enough for "the last ten minutes".
+Nothing sits between a program and its log, so a busy node never delays a rank. The price is that
+lines have no times; a `SizeHistory` notes the size of the file now and then, which is good enough
+for "the last ten minutes".
 """
 
 import asyncio
@@ -18,21 +18,21 @@ import msgspec
 from mpi_operator.kube.client import LogOptions
 
 _CHUNK = 1 << 16
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _TAIL_BYTES = 1 << 16
-# What of a log goes into a status, as in Kubernetes.
+# How much of a log goes into a status, as in Kubernetes.
 _MESSAGE_LINES = 80
 _MESSAGE_BYTES = 2048
 
 
-class Clock(msgspec.Struct):
+class SizeHistory(msgspec.Struct):
     """When a file had which size."""
 
     path: Path
     times: list[float] = msgspec.field(default_factory=list)
     sizes: list[int] = msgspec.field(default_factory=list)
 
-    def look(self, now: float) -> None:
+    def note(self, now: float) -> None:
         """Note the size if it has grown."""
         try:
             size = self.path.stat().st_size
@@ -43,12 +43,12 @@ class Clock(msgspec.Struct):
             self.sizes.append(size)
 
     def start_of(self, moment: float) -> int:
-        """Where in the file those bytes begin that came after a moment."""
+        """The offset of the first byte written after a moment."""
         index = bisect.bisect_left(self.times, moment)
         return self.sizes[index - 1] if index else 0
 
     def time_of(self, offset: int) -> float | None:
-        """When a byte was written, or a little later; None if it was never looked at."""
+        """When a byte was written, or a little later; None if it was not noted yet."""
         index = bisect.bisect_right(self.sizes, offset)
         return self.times[index] if index < len(self.times) else None
 
@@ -58,71 +58,71 @@ class ContainerLogs:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._clocks: list[Clock] = []
-        self._over = asyncio.Event()
+        self._starts: list[SizeHistory] = []
+        self._ended = asyncio.Event()
         directory.mkdir(parents=True, exist_ok=True)
 
     def open(self) -> int:
         """A descriptor for the output of the next start."""
-        number = len(self._clocks)
-        clock = Clock(self._directory / f"{number}.log")
-        self._clocks.append(clock)
+        number = len(self._starts)
+        history = SizeHistory(self._directory / f"{number}.log")
+        self._starts.append(history)
         if number > 1:
-            self._clocks[number - 2].path.unlink(missing_ok=True)
+            self._starts[number - 2].path.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(clock.path, flags, 0o644)
+        return os.open(history.path, flags, 0o644)
 
-    def begin(self) -> None:
-        """A start that prints nothing."""
+    def open_empty(self) -> None:
+        """Begin the log of a start that prints nothing."""
         os.close(self.open())
 
-    def look(self) -> None:
-        """Note how much there is by now."""
-        if self._clocks:
-            self._clocks[-1].look(datetime.now(UTC).timestamp())
+    def note_size(self) -> None:
+        """Note the size of the log, for the times of its lines."""
+        if self._starts:
+            self._starts[-1].note(datetime.now(UTC).timestamp())
 
     def end(self) -> None:
-        """Nothing more will be printed: whoever follows may go."""
-        self.look()
-        self._over.set()
+        """Nothing more will be printed: end all streams that follow the log."""
+        self.note_size()
+        self._ended.set()
 
-    def message(self) -> str:
-        """The last lines, for the status of a container that failed."""
-        return _last_lines(self._clocks[-1].path) if self._clocks else ""
+    def last_lines(self) -> str:
+        """The last lines, for the status of a failed container."""
+        return _last_lines(self._starts[-1].path) if self._starts else ""
 
     async def lines(self, options: LogOptions = LogOptions()) -> AsyncGenerator[bytes, None]:
-        """Lines without their ends. With `follow`, to the container's last one."""
+        """The lines without line ends; with `follow`, until the container ends."""
         follow, previous = options.follow, options.previous
-        index = len(self._clocks) - (2 if previous else 1)
-        while index < 0 and follow and not previous and not self._over.is_set():
-            await _next_look(self._over)
-            index = len(self._clocks) - 1
+        index = len(self._starts) - (2 if previous else 1)
+        while index < 0 and follow and not previous and not self._ended.is_set():
+            await _poll(self._ended)
+            index = len(self._starts) - 1
         if index < 0:
             return
-        clock = self._clocks[index]
-        start = _start(clock, options.tail_lines, options.since_seconds)
-        is_over: Callable[[], bool] = lambda: (  # noqa: E731
-            not follow or self._over.is_set() or index < len(self._clocks) - 1
+        history = self._starts[index]
+        start = _start(history, options.tail_lines, options.since_seconds)
+        has_ended: Callable[[], bool] = lambda: (  # noqa: E731
+            not follow or self._ended.is_set() or index < len(self._starts) - 1
         )
-        chunks = _chunks(clock.path, start, is_over, self._over)
+        chunks = _chunks(history.path, start, has_ended, self._ended)
         async with aclosing(_lines(chunks)) as lines:
             offset = start
             async for line, length in lines:
-                yield _stamped(line, clock, offset) if options.timestamps else line
+                yield _stamped(line, history, offset) if options.timestamps else line
                 offset += length
 
 
-def _start(clock: Clock, tail_lines: int | None, since_seconds: int | None) -> int:
+def _start(history: SizeHistory, tail_lines: int | None, since_seconds: int | None) -> int:
     start = 0
     if since_seconds is not None:
-        start = clock.start_of((datetime.now(UTC) - timedelta(seconds=since_seconds)).timestamp())
+        start = history.start_of((datetime.now(UTC) - timedelta(seconds=since_seconds)).timestamp())
     if tail_lines is not None:
-        start = max(start, _tail_start(clock.path, tail_lines))
+        start = max(start, _tail_start(history.path, tail_lines))
     return start
 
 
 def _tail_start(path: Path, lines: int) -> int:
-    """Where the last lines of a file begin; read from its end, for it may be large."""
+    """Where the last lines of a file begin; read backwards, because it may be large."""
     with path.open("rb") as file:
         position = end = file.seek(0, os.SEEK_END)
         if lines == 0 or end == 0:
@@ -146,32 +146,32 @@ def _tail_start(path: Path, lines: int) -> int:
 
 
 async def _chunks(
-    path: Path, start: int, is_over: Callable[[], bool], over: asyncio.Event
+    path: Path, start: int, has_ended: Callable[[], bool], ended: asyncio.Event
 ) -> AsyncGenerator[bytes, None]:
     with path.open("rb") as file:
         file.seek(start)
         while True:
-            # Asked before reading: what was written before the end must still be read.
-            was_over = is_over()
+            # Checked before reading: what was written before the end must still be read.
+            had_ended = has_ended()
             chunk = file.read(_CHUNK)
             if chunk:
                 yield chunk
                 await asyncio.sleep(0)
-            elif was_over:
+            elif had_ended:
                 return
             else:
-                await _next_look(over)
+                await _poll(ended)
 
 
-async def _next_look(over: asyncio.Event) -> None:
-    """Wait a little; at the end not at all, for a person waits for the last lines."""
+async def _poll(ended: asyncio.Event) -> None:
+    """Wait a little, or until the container has ended: a person waits for the last lines."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(_LOOK_SECONDS):
-            await over.wait()
+        async with asyncio.timeout(_POLL_SECONDS):
+            await ended.wait()
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[bytes, int], None]:
-    """Lines, with their lengths in the file."""
+    """The lines, with their lengths in the file."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
@@ -181,8 +181,8 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[bytes, in
         yield rest, len(rest)
 
 
-def _stamped(line: bytes, clock: Clock, offset: int) -> bytes:
-    seconds = clock.time_of(offset)
+def _stamped(line: bytes, history: SizeHistory, offset: int) -> bytes:
+    seconds = history.time_of(offset)
     moment = datetime.fromtimestamp(seconds, UTC) if seconds else datetime.now(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line
 

@@ -1,4 +1,4 @@
-"""What a pod's containers have in common: the machine they are on, and the pod they are of."""
+"""What the containers of a pod have in common: the node they run on, and their pod."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,29 +14,28 @@ from .capacity import Machine
 from .config_sources import Lookup, Sources
 from .container_env import Tools
 from .host_files import MountPoints
-from .pod_dns import Hosts
+from .pod_dns import PodDNS
 from .volumes import Volume
 
-# How the agents of a pod reach another one.
-Reach: TypeAlias = Callable[[Key, Request], Awaitable[Process]]
+# Runs what an agent of one pod asks for in another pod.
+Exec: TypeAlias = Callable[[Key, Request], Awaitable[Process]]
 
 _GRACE_SECONDS = 30.0
 
 
-class Place(msgspec.Struct, frozen=True):
-    """What a machine has for all its pods."""
+class NodeContext(msgspec.Struct, frozen=True):
+    """What all pods of the node share."""
 
     directory: Path
-    """Of the run. Its name marks every process."""
+    """The directory of the run. Every process has it in its environment."""
     sandboxes: Sandboxes
-    hosts: Hosts
+    dns: PodDNS
     machine: Machine
     environment: Mapping[str, str]
     working_directory: Path
-    """Where a container starts that does not say, and what stands in for a directory that only
-    its image has."""
+    """Where containers start by default. It also replaces directories that only an image has."""
     mountpoints: MountPoints
-    reach: Reach
+    exec: Exec
     host_ip: str = "127.0.0.1"
 
     @property
@@ -45,22 +44,22 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class PodContext(msgspec.Struct, frozen=True):
-    """One pod on a machine."""
+    """One pod on the node."""
 
     pod: Manifest
-    place: Place
+    node: NodeContext
     directory: Path
     lookup: Lookup
     tools: Tools = msgspec.field(default_factory=Tools)
     gpus: Sequence[str] = ()
-    memory: Path | None = None
-    """Where to share memory, if not in a `/dev/shm` of its own."""
+    shared_memory: Path | None = None
+    """Where its processes share memory, if it has no `/dev/shm` of its own."""
     volumes: dict[str, Volume] = msgspec.field(default_factory=dict)
-    """Those that are ready."""
+    """The volumes that are ready."""
 
     @property
     def sources(self) -> Sources:
-        return Sources(self.pod, self.lookup, self.place.machine.texts)
+        return Sources(self.pod, self.lookup, self.node.machine.quantities)
 
     @property
     def key(self) -> Key:
@@ -72,7 +71,7 @@ class PodContext(msgspec.Struct, frozen=True):
 
     @property
     def home(self) -> Path:
-        """What containers see as `/.pod`."""
+        """The directory that containers see as `/.pod`."""
         return self.directory / "pod"
 
     @property
@@ -83,10 +82,10 @@ class PodContext(msgspec.Struct, frozen=True):
 
     @property
     def containers(self) -> list[Manifest]:
-        """All of them, in the order of their start."""
+        """All containers, in the order of their start."""
         spec = self.pod["spec"]
         return [*(spec.get("initContainers") or ()), *spec["containers"]]
 
     def termination_log(self, container: str) -> Path:
-        """Where a container leaves its last words."""
+        """Where a container writes its termination message."""
         return self.directory / "termination" / container

@@ -1,4 +1,4 @@
-"""What a pod can be told about itself: the downward API, for variables and for files."""
+"""The downward API: fields and resources of a pod, for its variables and files."""
 
 import re
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ _THOUSANDS = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _SCALES = {suffix: Fraction(1000) ** power for power, suffix in enumerate(_THOUSANDS, -3)} | {
     f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)
 }
-_AMOUNT = re.compile(r"([+-]?[\d.]+(?:[eE][+-]?\d+)?)([KMGTPE]i|[numkMGTPE]?)", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?[\d.]+(?:[eE][+-]?\d+)?)([KMGTPE]i|[numkMGTPE]?)", re.ASCII)
 
 
 class UnknownField(ValueError):
-    """A pod asks for something about itself that cannot be told here."""
+    """A pod refers to a field that is not supported here."""
 
 
 def field(pod: Manifest, path: str) -> str:
@@ -44,37 +44,37 @@ def field(pod: Manifest, path: str) -> str:
 
 
 def resource(
-    pod: Manifest, container: Manifest, reference: Manifest, whole: Mapping[str, str]
+    pod: Manifest, container: Manifest, reference: Manifest, machine: Mapping[str, str]
 ) -> str:
-    """An amount of a resource, as `resourceFieldRef` names it; `whole` is what the machine has."""
+    """A quantity, as `resourceFieldRef` names it; `machine` is used where there is no limit."""
     name = str(reference["resource"])
     kind, _, resource_name = name.partition(".")
     containers = {each["name"]: each for each in pod["spec"]["containers"]}
-    # Variables are of the container itself; files of a volume say whose.
-    asked = containers.get(reference.get("containerName")) or container
-    resources = asked.get("resources") or {}
+    # A variable refers to its own container; a file of a volume names one.
+    source = containers.get(reference.get("containerName")) or container
+    resources = source.get("resources") or {}
     given = (resources.get(kind) or {}).get(resource_name)
     if given is None and kind == "requests":
         given = (resources.get("limits") or {}).get(resource_name)
     if given is None:
-        given = whole.get(resource_name, "0") if kind == "limits" else "0"
-    divisor = amount(reference.get("divisor") or "1") or Fraction(1)
-    return str(ceil(amount(given) / divisor))
+        given = machine.get(resource_name, "0") if kind == "limits" else "0"
+    divisor = quantity(reference.get("divisor") or "1") or Fraction(1)
+    return str(ceil(quantity(given) / divisor))
 
 
-def amount(text: object) -> Fraction:
-    """A quantity such as 500m, 2Gi or 1e3; ValueError if it is none."""
-    match = _AMOUNT.fullmatch(str(text))
+def quantity(text: object) -> Fraction:
+    """A quantity such as 500m, 2Gi or 1e3; ValueError if it is malformed."""
+    match = _QUANTITY.fullmatch(str(text))
     try:
         if match is None:
             raise ValueError
         return Fraction(Decimal(match[1])) * _SCALES[match[2]]
     except (ValueError, InvalidOperation):
-        raise ValueError(f"{text!r} is no quantity; expected something like 500m or 2Gi") from None
+        raise ValueError(f"{text!r} is not a quantity such as 500m or 2Gi") from None
 
 
-def _lines(marks: Mapping[str, str]) -> str:
+def _lines(entries: Mapping[str, str]) -> str:
     quoted = (
-        (key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in marks.items()
+        (key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in entries.items()
     )
     return "\n".join(f'{key}="{value}"' for key, value in sorted(quoted))

@@ -1,8 +1,8 @@
-"""Which GPUs this machine has, and how a container is told which of them are its own.
+"""The GPUs of this machine, and the variables that give some of them to a container.
 
-A program sees the GPUs that CUDA_VISIBLE_DEVICES names: by number, or by an identity that does not
-depend on who counts. Numbers mean something else in a container that has only some of the machine's
-devices, and CUDA does not count as the driver does; so identities are preferred.
+A program sees the GPUs in CUDA_VISIBLE_DEVICES: by number or by UUID. Numbers mean something else
+in a container that has only some of the machine's devices, and CUDA numbers GPUs in another order
+than the driver; so UUIDs are preferred.
 """
 
 import re
@@ -14,12 +14,12 @@ from pathlib import Path
 
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
-_LIST_SECONDS = 30.0  # a driver that nobody else uses is loaded first
-_IDENTITY = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
+_LIST_SECONDS = 30.0  # the driver may have to be loaded first
+_UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
 
 
 def visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> tuple[str, ...]:
-    """The GPUs that a program of ours would see. May take a second."""
+    """The GPUs that a child of this process would see. May take a second."""
     given = environment.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
         names = (name.strip() for name in given.split(","))
@@ -28,20 +28,20 @@ def visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> tup
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The GPUs that `nvidia-smi -L` tells of. One that is divided is not used, its parts are."""
+    """The GPUs that `nvidia-smi -L` lists. Of a divided GPU the parts are used, not the whole."""
     found: list[str] = []
     whole = ""
-    for identity, kind in _IDENTITY.findall(text):
+    for uuid, kind in _UUID.findall(text):
         if kind == "GPU":
-            whole = identity
+            whole = uuid
         elif found[-1:] == [whole]:
             found.pop()
-        found.append(identity)
+        found.append(uuid)
     return tuple(found)
 
 
 def variables(devices: Sequence[str]) -> dict[str, str]:
-    """What lets a program see its GPUs and no others."""
+    """The variables that show a program these GPUs and no others."""
     return dict.fromkeys(VARIABLES, ",".join(devices))
 
 

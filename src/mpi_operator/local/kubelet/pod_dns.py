@@ -1,8 +1,8 @@
-"""Which pod a host name means, and what address it has.
+"""The host names and addresses of pods.
 
-There is no DNS: the names of the pods of a namespace are in a file that is `/etc/hosts` to each of
-them. Pods come and go while others run, so a line is only ever added, and a host keeps its address
-for as long as the node runs: a reader never meets half a file, nor an address that means another.
+There is no DNS server: the names of all pods of a namespace are in a file that each of them has as
+`/etc/hosts`. Pods come and go while others read it, so lines are only ever added, and a host keeps
+its address for as long as the node runs.
 """
 
 import sys
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from mpi_operator.kube.resources import Key, Manifest
 
-# Linux takes all of 127.0.0.0/8 for itself, so each pod has an address to listen at.
+# On Linux all of 127.0.0.0/8 is loopback, so each pod has an address to listen on.
 _NETWORK = "127.77"
-_ONLY = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 
 
 def names_of(pod: Manifest, cluster_domain: str) -> list[str]:
-    """What a pod can be called by the others of its namespace, the full name first."""
+    """The names of a pod within its namespace, the full name first."""
     metadata, spec = pod["metadata"], pod["spec"]
     hostname = spec.get("hostname") or metadata["name"]
     names = [hostname]
@@ -29,8 +29,8 @@ def names_of(pod: Manifest, cluster_domain: str) -> list[str]:
     return list(dict.fromkeys([*names, metadata["name"]]))
 
 
-class Hosts:
-    """The hosts of all namespaces."""
+class PodDNS:
+    """The host names of all pods."""
 
     def __init__(self, directory: Path, cluster_domain: str = "") -> None:
         self._directory = directory
@@ -40,7 +40,7 @@ class Hosts:
         directory.mkdir(parents=True, exist_ok=True)
 
     def add(self, pod: Manifest) -> str:
-        """Let a pod be found; its address."""
+        """Add the names of a pod; its address."""
         namespace = pod["metadata"]["namespace"]
         names = names_of(pod, self._cluster_domain)
         for name in names:
@@ -53,20 +53,20 @@ class Hosts:
         return self._addresses[first]
 
     def remove(self, pod: Key) -> None:
-        """A pod can no longer be found."""
+        """Remove the names of a pod."""
         self._pods = {name: found for name, found in self._pods.items() if found != pod}
 
     def find(self, namespace: str, host: str) -> Key | None:
-        """The pod that a name means."""
+        """The pod that has a host name."""
         return self._pods.get(Key(namespace, host.rstrip(".")))
 
     def known(self, namespace: str) -> list[str]:
-        """One name for each pod of a namespace, for people."""
+        """One name for each pod of a namespace, for messages."""
         found = {pod: name for name, pod in self._pods.items() if name.namespace == namespace}
         return sorted(name.name for name in found.values())
 
     def file(self, namespace: str) -> Path:
-        """What the pods of a namespace have as /etc/hosts."""
+        """The /etc/hosts of the pods of a namespace."""
         path = self._directory / namespace
         if not path.exists():
             path.write_text(_machine_hosts())
@@ -74,7 +74,7 @@ class Hosts:
 
     def _next_address(self) -> str:
         if sys.platform != "linux":
-            return _ONLY
+            return _LOOPBACK
         high, low = divmod(len(self._addresses) + 1, 256)
         return f"{_NETWORK}.{high}.{low}"
 

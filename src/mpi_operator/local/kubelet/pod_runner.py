@@ -1,9 +1,9 @@
-"""One pod, from its first directory to its last process. Knows nothing of a cluster.
+"""Runs one pod, from its first directory to its last process. Knows nothing of a cluster.
 
-    prepare ──► init containers, one after the other ──► containers, together ──► over
+    prepare ──► init containers, one after the other ──► containers, together ──► ended
 
-`stop` asks its processes to end, waits for as long as they are given, and kills the rest. However
-`run` ends, when it has returned there is no process left.
+`stop` terminates its processes, waits for the grace period, and kills the rest. However `run` ends,
+no process is left when it has returned.
 """
 
 import asyncio
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mpi_operator.kube.resources import Key, Manifest, Resource
-from mpi_operator.local.remote_exec import agent_server, stand_ins
+from mpi_operator.local.remote_exec import stand_ins
+from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Unreachable
 from mpi_operator.local.sandbox.protocol import (
     Command,
-    Frame,
     Process,
     Sandbox,
+    SandboxConfig,
     SandboxError,
     StartError,
 )
@@ -29,16 +30,16 @@ from mpi_operator.local.times import now
 
 from . import volumes
 from .config_sources import Missing
-from .container import ContainerRunner, Stopped, patiently
+from .container import ContainerRunner, Stopped, retry_while_missing
 from .container_env import HOME
 from .container_logs import ContainerLogs
 from .context import PodContext
 from .downward_api import UnknownField
-from .pod_status import Facts, Verdict, status_of
+from .pod_status import Failure, PodFacts, status_of
 
 log = logging.getLogger(__name__)
 
-# Hears the whole status of the pod, each time that it changes.
+# Called with the whole status of the pod each time that it changes.
 Report: TypeAlias = Callable[[Manifest], None]
 
 
@@ -46,80 +47,81 @@ class PodRunner:
     """Runs one pod, once."""
 
     def __init__(self, context: PodContext, report: Report) -> None:
-        address = context.place.hosts.add(context.pod)
-        # What a container may be told about its pod includes what has just been decided.
-        context.pod["status"] = {"podIP": address, "hostIP": context.place.host_ip}
+        address = context.node.dns.add(context.pod)
+        # Set before any container is configured: the downward API may expose it.
+        context.pod["status"] = {"podIP": address, "hostIP": context.node.host_ip}
         spec = context.pod["spec"]
         policy = str(spec.get("restartPolicy") or "Always")
         self._context = context
         self._report = report
-        self._facts = Facts(policy, now(), address, context.place.host_ip)
+        self._facts = PodFacts(policy, now(), address, context.node.host_ip)
         self._stopping = asyncio.Event()
-        self._first = [
-            self._runner(each, is_init=True) for each in spec.get("initContainers") or ()
-        ]
+        self._init = [self._runner(each, is_init=True) for each in spec.get("initContainers") or ()]
         self._main = [self._runner(each, is_init=False) for each in spec["containers"]]
         self._status: Manifest = {}
-        self._verdict: Verdict | None = None
+        self._failure: Failure | None = None
         self._sandbox: Sandbox | None = None
-        self._door: agent_server.Door | None = None
-        self._beside: list[asyncio.Future[Any]] = []  # sidecars, and the killer if need be
+        self._agents: AgentServer | None = None
+        self._background: list[asyncio.Future[Any]] = []  # sidecars, and the kill after `stop`
 
     @property
     def key(self) -> Key:
         return self._context.key
 
+    @property
+    def _all(self) -> list[ContainerRunner]:
+        return [*self._init, *self._main]
+
     def logs(self, container: str = "") -> ContainerLogs | None:
-        """What a container printed; of the first one if none is named."""
-        known = {each.name: each.logs for each in (*self._first, *self._main)}
+        """The logs of a container; by default of the first one."""
+        known = {each.name: each.logs for each in self._all}
         return known.get(container or self._main[0].name)
 
     async def run(self) -> None:
         """Run the pod to its end."""
-        life = asyncio.ensure_future(self._live())
+        running = asyncio.ensure_future(self._run())
         try:
-            await asyncio.wait(
-                [life], timeout=self._context.pod["spec"].get("activeDeadlineSeconds")
-            )
-            if not life.done():
-                words = "Pod was active on the node longer than the specified deadline"
-                self._verdict = Verdict("Failed", "DeadlineExceeded", words)
+            deadline = self._context.pod["spec"].get("activeDeadlineSeconds")
+            await asyncio.wait([running], timeout=deadline)
+            if not running.done():
+                message = "Pod was active on the node longer than the specified deadline"
+                self._failure = Failure("DeadlineExceeded", message)
                 self.stop(self._context.grace_seconds)
-            await life
+            await running
         finally:
-            await self._end(life)
+            await self._end(running)
 
     def stop(self, grace_seconds: float) -> None:
-        """Have the pod end, within this time."""
+        """Terminate the pod; kill it after this time."""
         if self._stopping.is_set():
             return
         self._stopping.set()
-        for container in (*self._first, *self._main):
+        for container in self._all:
             container.terminate()
-        self._beside.append(asyncio.ensure_future(self._kill_after(grace_seconds)))
+        self._background.append(asyncio.ensure_future(self._kill_after(grace_seconds)))
 
     def kill(self) -> None:
-        """Have it end now."""
+        """Kill the pod now."""
         self._stopping.set()
-        self._beside.append(asyncio.ensure_future(self._kill_after(0)))
+        self._background.append(asyncio.ensure_future(self._kill_after(0)))
 
     async def refresh(self, changed: Resource, name: str) -> None:
-        """Bring files up to date with an object that has changed."""
+        """Update the volumes that are made from an object."""
         for volume in self._context.pod["spec"].get("volumes") or ():
             is_mounted = volume["name"] in self._context.volumes
             if is_mounted and (changed, name) in volumes.depends_on(volume):
                 with suppress(Missing):
                     await self._prepare_volume(volume)
 
-    async def execute(self, request: agent_server.Request) -> Process:
-        """Run what an agent asks for beside the first container, once that runs."""
+    async def execute(self, request: Request) -> Process:
+        """Run what an agent asks for in the first container, once that runs."""
         container = self._main[0]
         await container.running.wait()
-        if container.recipe is None or self._sandbox is None or self._stopping.is_set():
-            raise agent_server.Unreachable(f"{self.key.name} is not running")
-        own = container.recipe.command
+        if container.config is None or self._sandbox is None or self._stopping.is_set():
+            raise Unreachable(f"{self.key.name} is not running")
+        own = container.config.command
         if request.rank:
-            env = {**request.rank.env, **container.recipe.identity, "TMPDIR": own.env["TMPDIR"]}
+            env = {**request.rank.env, **container.config.identity, "TMPDIR": own.env["TMPDIR"]}
             command = Command(request.rank.argv, env, request.rank.directory)
         else:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
@@ -128,116 +130,118 @@ class PodRunner:
 
     def _runner(self, spec: Manifest, *, is_init: bool) -> ContainerRunner:
         return ContainerRunner(
-            self._context, spec, is_init=is_init, stopping=self._stopping, changed=self._say
+            self._context,
+            spec,
+            is_init=is_init,
+            stopping=self._stopping,
+            on_change=self._report_status,
         )
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             sandbox = await self._prepare()
             if await self._has_initialized(sandbox):
                 async with asyncio.TaskGroup() as group:
                     for container in self._main:
-                        group.create_task(container.keep(sandbox))
+                        group.create_task(container.run(sandbox))
         except* Stopped:
             pass
-        except* (volumes.VolumeError, UnknownField, StartError, ValueError) as found:
-            self._fail("ContainerCannotRun", found)
-        except* SandboxError as found:
+        except* (volumes.VolumeError, UnknownField, StartError, ValueError) as errors:
+            self._fail("ContainerCannotRun", errors)
+        except* SandboxError as errors:
             if not self._stopping.is_set():
-                self._fail("SandboxLost", found)
-        except* Exception as found:
+                self._fail("SandboxLost", errors)
+        except* Exception as errors:
             log.exception("running a pod failed", extra={"pod": str(self.key)})
-            self._fail("InternalError", found)
+            self._fail("InternalError", errors)
 
-    def _fail(self, reason: str, found: "BaseExceptionGroup[Exception]") -> None:
-        self._verdict = Verdict("Failed", reason, str(found.exceptions[0]))
+    def _fail(self, reason: str, errors: "BaseExceptionGroup[Exception]") -> None:
+        self._failure = Failure(reason, str(errors.exceptions[0]))
 
     async def _prepare(self) -> Sandbox:
-        for directory in (self._context.home / "tmp", self._context.directory / "shm"):
+        context = self._context
+        for directory in (context.home / "tmp", context.directory / "shm"):
             directory.mkdir(parents=True, exist_ok=True)
-        self._say()
-        for volume in self._context.pod["spec"].get("volumes") or ():
-            attempt = partial(self._prepare_volume, volume)
-            await patiently(attempt, self._complain, self._stopping)
+        self._report_status()
+        for volume in context.pod["spec"].get("volumes") or ():
+            prepare = partial(self._prepare_volume, volume)
+            await retry_while_missing(prepare, self._report_missing, self._stopping)
         self._write_programs()
-        self._door = agent_server.Door(
-            self._context.home, lambda request: self._context.place.reach(self.key, request)
-        )
-        self._sandbox = await self._context.place.sandboxes.open(self._frame())
+        self._agents = AgentServer(context.home, partial(context.node.exec, self.key))
+        self._sandbox = await context.node.sandboxes.open(self._sandbox_config())
         return self._sandbox
 
     async def _prepare_volume(self, volume: Manifest) -> None:
         context = self._context
-        made = await volumes.prepare(volume, context.directory / "volumes", context.sources)
-        context.volumes[volume["name"]] = made
+        directory = context.directory / "volumes"
+        context.volumes[volume["name"]] = await volumes.prepare(volume, directory, context.sources)
 
-    def _complain(self, missing: Missing) -> None:
-        for container in (*self._first, *self._main):
+    def _report_missing(self, missing: Missing) -> None:
+        for container in self._all:
             container.wait_for(str(missing))
 
-    def _frame(self) -> Frame:
+    def _sandbox_config(self) -> SandboxConfig:
         ready = self._context.volumes.values()
-        memory = {volume.path: volume.memory for volume in ready if volume.memory}
-        shared = {self._context.directory / "shm": "mode=1777"}
-        return Frame(self._context.hostname, self._context.directory, memory | shared)
+        tmpfs = {volume.path: volume.tmpfs for volume in ready if volume.tmpfs}
+        tmpfs[self._context.directory / "shm"] = "mode=1777"
+        return SandboxConfig(self._context.hostname, self._context.directory, tmpfs)
 
     def _write_programs(self) -> None:
-        is_plain = self._context.place.is_plain
-        home = str(self._context.home) if is_plain else HOME
-        programs = stand_ins.programs(home, self._context.hostname)
-        if not is_plain:
-            del programs["hostname"]  # the machine's own says the right thing
-        write_programs(self._context.home / "bin", programs)
-        if is_plain:
-            programs = stand_ins.mpirun_programs(home)
-            write_programs(self._context.home / "mpi", programs)
-        for name, target in self._context.tools.links.items():
-            (self._context.home / "bin" / name).symlink_to(target)
+        context = self._context
+        home = str(context.home) if context.node.is_plain else HOME
+        programs = stand_ins.programs(home, context.hostname)
+        if context.node.is_plain:
+            write_programs(context.home / "mpi", stand_ins.mpirun_programs(home))
+        else:
+            del programs["hostname"]  # in namespaces the machine's own prints the right name
+        write_programs(context.home / "bin", programs)
+        for name, target in context.tools.links.items():
+            (context.home / "bin" / name).symlink_to(target)
 
     async def _has_initialized(self, sandbox: Sandbox) -> bool:
-        """Run the init containers; whether the others may start."""
-        for container in self._first:
-            if container.known.is_sidecar:
+        """Run the init containers; whether all of them have succeeded."""
+        for container in self._init:
+            if container.status.is_sidecar:
                 await self._start_sidecar(container, sandbox)
                 continue
-            await container.keep(sandbox)
-            if not container.known.has_succeeded:
+            await container.run(sandbox)
+            if not container.status.has_succeeded:
                 return False
         return True
 
     async def _start_sidecar(self, container: ContainerRunner, sandbox: Sandbox) -> None:
-        """Wait until it has started; it goes on beside the others."""
-        life = asyncio.ensure_future(container.keep(sandbox))
+        """Wait until a sidecar has started; it keeps running beside the others."""
+        running = asyncio.ensure_future(container.run(sandbox))
         started = asyncio.ensure_future(container.started.wait())
-        self._beside += [life, started]
-        await asyncio.wait([life, started], return_when=asyncio.FIRST_COMPLETED)
-        if life.done():
-            await life  # raises what kept it from running
+        self._background += [running, started]
+        await asyncio.wait([running, started], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running  # raises what kept it from running
 
     async def _kill_after(self, seconds: float) -> None:
         await asyncio.sleep(max(seconds, 0))
         if self._sandbox is not None:
             await self._sandbox.close()
 
-    async def _end(self, life: "asyncio.Future[None]") -> None:
+    async def _end(self, running: "asyncio.Future[None]") -> None:
         self._stopping.set()
-        for task in (life, *self._beside):
+        for task in (running, *self._background):
             task.cancel()
-        if self._door is not None:
-            await self._door.close()
+        if self._agents is not None:
+            await self._agents.close()
         if self._sandbox is not None:
             await self._sandbox.close()
-        await asyncio.gather(life, *self._beside, return_exceptions=True)
-        if self._context.memory is not None:
-            shutil.rmtree(self._context.memory, ignore_errors=True)
-        for container in (*self._first, *self._main):
+        await asyncio.gather(running, *self._background, return_exceptions=True)
+        if self._context.shared_memory is not None:
+            shutil.rmtree(self._context.shared_memory, ignore_errors=True)
+        for container in self._all:
             container.logs.end()
-        self._context.place.hosts.remove(self.key)
-        self._say()
+        self._context.node.dns.remove(self.key)
+        self._report_status()
 
-    def _say(self) -> None:
-        known = [each.known for each in (*self._first, *self._main)]
-        status = status_of(known, self._facts, now(), self._status, self._verdict)
+    def _report_status(self) -> None:
+        containers = [each.status for each in self._all]
+        status = status_of(containers, self._facts, now(), self._status, self._failure)
         if status != self._status:
             self._status = status
             self._report(status)

@@ -1,8 +1,4 @@
-"""What is said about a pod: pure, from what its containers did.
-
-A container is told by a `Container`: where it is now, and how it ended the last time. From all of
-them follow the phase and the conditions, by the kubelet's rules.
-"""
+"""The status of a pod, from the status of its containers: pure, by the kubelet's rules."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -21,13 +17,16 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True):
+    """Started and not ended."""
+
     since: datetime
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """How it ended: an exit code, or the signal that ended it."""
+class Terminated(msgspec.Struct, frozen=True):
+    """Terminated, by itself or by a signal."""
 
     code: int
+    """The exit code; below zero the signal that killed it."""
     since: datetime | None
     at: datetime
     reason: str = ""
@@ -42,18 +41,18 @@ class Ended(msgspec.Struct, frozen=True):
         return max(-self.code, 0)
 
 
-State = Waiting | Running | Ended
+State = Waiting | Running | Terminated
 
 
-class Container(msgspec.Struct, frozen=True):
-    """One container, as far as anybody outside can know."""
+class ContainerStatus(msgspec.Struct, frozen=True):
+    """The current state of one container, and how it ended the last time."""
 
     name: str
     image: str
     is_init: bool = False
     is_sidecar: bool = False
     state: State = msgspec.field(default_factory=Waiting)
-    last: Ended | None = None
+    last: Terminated | None = None
     restarts: int = 0
     is_started: bool = False
     is_ready: bool = False
@@ -64,7 +63,7 @@ class Container(msgspec.Struct, frozen=True):
 
     @property
     def has_succeeded(self) -> bool:
-        return isinstance(self.state, Ended) and self.state.code == 0
+        return isinstance(self.state, Terminated) and self.state.code == 0
 
     def changed(
         self,
@@ -73,28 +72,27 @@ class Container(msgspec.Struct, frozen=True):
         is_started: bool = False,
         is_ready: bool = False,
         restarts: int | None = None,
-    ) -> "Container":
+    ) -> "ContainerStatus":
         """The same container in another state."""
         return msgspec.structs.replace(
             self,
             state=state,
-            last=self.state if isinstance(self.state, Ended) else self.last,
+            last=self.state if isinstance(self.state, Terminated) else self.last,
             is_started=is_started,
             is_ready=is_ready,
             restarts=self.restarts if restarts is None else restarts,
         )
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What was decided about a whole pod, whatever its containers did."""
+class Failure(msgspec.Struct, frozen=True):
+    """Why a pod failed as a whole, whatever its containers did."""
 
-    phase: str
-    reason: str = ""
-    message: str = ""
+    reason: str
+    message: str
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """What is the same for a pod's whole life on a machine."""
+class PodFacts(msgspec.Struct, frozen=True):
+    """What does not change while a pod is on the node."""
 
     restart_policy: str
     started: datetime
@@ -103,28 +101,36 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def unschedulable(message: str, now: datetime, previous: Manifest) -> Manifest:
-    """The status of a pod that does not fit."""
+    """The status of a pod that does not fit on the machine."""
     scheduled = ("PodScheduled", "False", "Unschedulable", message)
     return {"phase": "Pending", "conditions": _conditions([scheduled], now, previous)}
 
 
-def refused(message: str) -> Manifest:
-    """The status of a pod that this machine cannot make sense of; Kubernetes has the word."""
+def scheduling_message(pod: Manifest) -> str:
+    """Why a pod is unschedulable, as its status says."""
+    conditions = pod["status"].get("conditions") or ()
+    return next(
+        (each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), ""
+    )
+
+
+def rejected(message: str) -> Manifest:
+    """The status of a malformed pod, with the reason that a kubelet gives."""
     return {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": message}
 
 
 def status_of(
-    containers: Sequence[Container],
-    facts: Facts,
+    containers: Sequence[ContainerStatus],
+    facts: PodFacts,
     now: datetime,
     previous: Manifest,
-    verdict: Verdict | None = None,
+    failure: Failure | None = None,
 ) -> Manifest:
-    """The whole status of a pod that this machine has taken."""
-    phase = verdict.phase if verdict else phase_of(containers, facts.restart_policy)
+    """The whole status of a pod that has been scheduled."""
+    phase = "Failed" if failure else phase_of(containers, facts.restart_policy)
     status: Manifest = {
         "phase": phase,
-        "conditions": _conditions(_told(containers, phase), now, previous),
+        "conditions": _conditions(_condition_rows(containers, phase), now, previous),
         "startTime": timestamp(facts.started),
         "podIP": facts.pod_ip,
         "podIPs": [{"ip": facts.pod_ip}],
@@ -134,25 +140,25 @@ def status_of(
     }
     if any(each.is_init for each in containers):
         status["initContainerStatuses"] = [_container(each) for each in containers if each.is_init]
-    if verdict and verdict.reason:
-        status |= {"reason": verdict.reason, "message": verdict.message}
+    if failure:
+        status |= {"reason": failure.reason, "message": failure.message}
     return status
 
 
-def phase_of(containers: Sequence[Container], restart_policy: str) -> str:
+def phase_of(containers: Sequence[ContainerStatus], restart_policy: str) -> str:
     """The phase by the kubelet's rules."""
     main = [each for each in containers if not each.is_init]
-    if any(_is_over(each, restart_policy) and not _ended_well(each) for each in _first(containers)):
+    if any(_is_done(each, restart_policy) and not each.has_succeeded for each in _init(containers)):
         return "Failed"
     if any(isinstance(each.state, Waiting) and each.last is None for each in main):
         return "Pending"
-    if not all(_is_over(each, restart_policy) for each in main):
+    if not all(_is_done(each, restart_policy) for each in main):
         return "Running"
     return "Succeeded" if all(each.has_succeeded for each in main) else "Failed"
 
 
-def is_initialized(containers: Iterable[Container]) -> bool:
-    """Whether everything that comes first has been done."""
+def is_initialized(containers: Iterable[ContainerStatus]) -> bool:
+    """Whether all init containers are done."""
     return all(
         (each.is_started if each.is_sidecar else each.has_succeeded)
         for each in containers
@@ -160,40 +166,41 @@ def is_initialized(containers: Iterable[Container]) -> bool:
     )
 
 
-def is_restarted(container: Container, restart_policy: str) -> bool:
-    """Whether a container that ended like this one is started again."""
+def is_restarted(container: ContainerStatus, restart_policy: str) -> bool:
+    """Whether a terminated container is started again."""
     if container.is_sidecar:
         return True
-    if restart_policy == "Never" or not isinstance(container.state, Ended):
+    if restart_policy == "Never" or not isinstance(container.state, Terminated):
         return False
     if container.is_init or restart_policy == "OnFailure":
         return not container.has_succeeded
     return True
 
 
-def _first(containers: Sequence[Container]) -> list[Container]:
+def _init(containers: Sequence[ContainerStatus]) -> list[ContainerStatus]:
     return [each for each in containers if each.is_init and not each.is_sidecar]
 
 
-def _is_over(container: Container, restart_policy: str) -> bool:
-    return isinstance(container.state, Ended) and not is_restarted(container, restart_policy)
+def _is_done(container: ContainerStatus, restart_policy: str) -> bool:
+    return isinstance(container.state, Terminated) and not is_restarted(container, restart_policy)
 
 
-def _ended_well(container: Container) -> bool:
-    return container.has_succeeded
-
-
-def _told(containers: Sequence[Container], phase: str) -> list[tuple[str, str, str, str]]:
+def _condition_rows(
+    containers: Sequence[ContainerStatus], phase: str
+) -> list[tuple[str, str, str, str]]:
     """The conditions as type, status, reason and message."""
     main = [each for each in containers if not each.is_init]
-    late = [each.name for each in main if not each.is_ready]
-    is_over = phase in ("Succeeded", "Failed")
+    unready_names = [each.name for each in main if not each.is_ready]
+    is_done = phase in ("Succeeded", "Failed")
     initialized = is_initialized(containers)
-    if is_over:
+    if is_done:
         unready = ("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     else:
-        unready = ("ContainersNotReady", f"containers with unready status: {' '.join(late)}")
-    ready = ("False", *unready) if is_over or late or not initialized else ("True", "", "")
+        unready = (
+            "ContainersNotReady",
+            f"containers with unready status: {' '.join(unready_names)}",
+        )
+    ready = ("False", *unready) if is_done or unready_names or not initialized else ("True", "", "")
     return [
         ("PodScheduled", "True", "", ""),
         ("Initialized", str(initialized), "" if initialized else "ContainersNotInitialized", ""),
@@ -203,11 +210,11 @@ def _told(containers: Sequence[Container], phase: str) -> list[tuple[str, str, s
 
 
 def _conditions(
-    told: Iterable[tuple[str, str, str, str]], now: datetime, previous: Manifest
+    rows: Iterable[tuple[str, str, str, str]], now: datetime, previous: Manifest
 ) -> list[Manifest]:
     before = {each["type"]: each for each in previous.get("conditions") or ()}
     conditions = []
-    for kind, status, reason, message in told:
+    for kind, status, reason, message in rows:
         old = before.get(kind) or {}
         unchanged = old.get("status") == status and old.get("lastTransitionTime")
         condition = {
@@ -221,7 +228,7 @@ def _conditions(
     return conditions
 
 
-def _container(container: Container) -> Manifest:
+def _container(container: ContainerStatus) -> Manifest:
     return {
         "name": container.name,
         "image": container.image,

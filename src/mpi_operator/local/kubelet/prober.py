@@ -1,10 +1,10 @@
-"""What is asked of a container while it runs, in the order of a kubelet.
+"""The hooks and probes of a running container, in the order of a kubelet.
 
-    postStart ──► it runs ──► startupProbe ──► it has started ──► readinessProbe: may others come?
-                                                              └─► livenessProbe: should it go on?
+    postStart ──► running ──► startupProbe ──► started ──► readinessProbe: is it ready?
+                                                       └─► livenessProbe: should it go on?
 
-A hook that fails, or a container that is too late or no longer well, makes it `Sick`: then it is
-ended as if its pod was, and started again if its policy says so.
+A failed hook or probe makes the container `Unhealthy`: it is terminated as if its pod was, and
+restarted if its policy says so.
 """
 
 import asyncio
@@ -18,69 +18,72 @@ from . import probes
 from .probes import Target
 
 
-class Sick(Exception):
-    """The container should not go on; the sentence says why."""
+class Unhealthy(Exception):
+    """The container should be terminated; the sentence says why."""
 
     def __init__(self, message: str, grace_seconds: float | None = None) -> None:
         super().__init__(message)
         self.grace_seconds = grace_seconds
-        """What its probe gives it to end, if that is another time than its pod's."""
+        """The grace period of its probe, if that is not the pod's."""
 
 
-class Patient(Protocol):
-    """Who hears how a container does."""
+class Observer(Protocol):
+    """Is told what the probes of a container say."""
 
-    def has_started(self) -> None:
-        """Hear that its startupProbe has succeeded."""
+    def on_started(self) -> None:
+        """Its startupProbe has succeeded."""
         ...
 
-    def is_ready(self, ready: bool) -> None:
-        """Hear what its readinessProbe says, when that changes."""
+    def on_ready(self, ready: bool) -> None:
+        """The result of its readinessProbe has changed."""
         ...
 
 
 def hook_of(container: Manifest, name: str) -> Manifest | None:
-    """A hook of a container's life cycle, if it has it."""
+    """A lifecycle hook of a container, if it has one."""
     found: Manifest | None = (container.get("lifecycle") or {}).get(name)
     return found
 
 
 async def call(hook: Manifest, name: str, target: Target) -> None:
-    """Call a hook; Sick if it fails."""
+    """Call a hook; Unhealthy if it fails."""
     try:
         if await probes.attempt(hook, target):
             return
-        words = "it did not succeed"
+        why = "it did not succeed"
     except (OSError, ValueError, StartError, SandboxError) as error:
-        words = str(error)
-    raise Sick(f"the {name} hook failed: {words}")
+        why = str(error)
+    raise Unhealthy(f"{name} failed: {why}")
 
 
-async def watch(container: Manifest, target: Target, patient: Patient) -> None:
-    """Ask for as long as it runs; Sick (in a group, maybe) when it should not any more."""
+async def watch(container: Manifest, target: Target, observer: Observer) -> None:
+    """Probe for as long as it runs; Unhealthy (maybe in a group) when it should be terminated."""
 
     async def ask(probe: Manifest) -> bool:
         return await probes.answer(probe, target)
 
+    name = container["name"]
     if startup := container.get("startupProbe"):
         if not await probes.has_started(startup, ask):
-            raise Sick("its startupProbe did not succeed in time", _grace(startup))
-        patient.has_started()
+            raise Unhealthy(f"Container {name} failed startup probe", _grace(startup))
+        observer.on_started()
     async with asyncio.TaskGroup() as group:
         if readiness := container.get("readinessProbe"):
-            group.create_task(_tell(readiness, ask, patient.is_ready))
+            group.create_task(_watch_readiness(readiness, ask, observer.on_ready))
         if liveness := container.get("livenessProbe"):
-            group.create_task(_end_of_life(liveness, ask))
+            group.create_task(_watch_liveness(name, liveness, ask))
 
 
-async def _tell(probe: Manifest, ask: probes.Ask, is_ready: Callable[[bool], None]) -> None:
-    async for ready in probes.changes_of_readiness(probe, ask):
-        is_ready(ready)
+async def _watch_readiness(
+    probe: Manifest, ask: probes.Ask, on_ready: Callable[[bool], None]
+) -> None:
+    async for ready in probes.readiness_changes(probe, ask):
+        on_ready(ready)
 
 
-async def _end_of_life(probe: Manifest, ask: probes.Ask) -> None:
-    await probes.end_of_life(probe, ask)
-    raise Sick("its livenessProbe does not succeed any more", _grace(probe))
+async def _watch_liveness(name: str, probe: Manifest, ask: probes.Ask) -> None:
+    await probes.until_not_alive(probe, ask)
+    raise Unhealthy(f"Container {name} failed liveness probe", _grace(probe))
 
 
 def _grace(probe: Manifest) -> float | None:

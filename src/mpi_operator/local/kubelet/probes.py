@@ -1,4 +1,4 @@
-"""Asking a container something: by a command, a port, or a page. Probes and hooks do."""
+"""Probing a container: by a command, a TCP port, or an HTTP request. Hooks work the same way."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,34 +10,34 @@ import msgspec
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.sandbox.protocol import SandboxError, StartError
 
-_IMPATIENT_SECONDS = 0.25
+_STARTING_SECONDS = 0.25  # somebody waits, so a starting container is probed more often
 
-# Runs a command in the container; its exit code.
+# Runs a command in the container and returns its exit code.
 Execute: TypeAlias = Callable[[list[str]], Awaitable[int]]
-# Asks what a probe says, once.
+# Probes once.
 Ask: TypeAlias = Callable[[Manifest], Awaitable[bool]]
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The container that is asked."""
+    """The container that is probed."""
 
     container: Manifest
     address: str
     execute: Execute
     is_stand_in: bool = False
-    """On a cluster it would listen to ssh. Here nobody has to: its ports are as good as open."""
+    """It stands in for an sshd, which no one connects to here: its ports count as open."""
 
 
-class Verdicts(msgspec.Struct):
-    """Enough answers in a row change a mind."""
+class Thresholds(msgspec.Struct):
+    """The result of a probe: it changes after enough equal answers in a row."""
 
     success_threshold: int
     failure_threshold: int
     is_good: bool = False
     _streak: int = 0
 
-    def hear(self, good: bool) -> bool:
-        """Take an answer; what is so now."""
+    def add(self, good: bool) -> bool:
+        """Count an answer; the result after it."""
         self._streak = self._streak + 1 if good != self.is_good else 0
         needed = self.success_threshold if good else self.failure_threshold
         if self._streak >= needed:
@@ -46,40 +46,35 @@ class Verdicts(msgspec.Struct):
 
 
 async def has_started(probe: Manifest, ask: Ask) -> bool:
-    """Ask until it says yes, or has had the time that it is given.
-
-    Somebody waits, so it is asked more often than the probe says; how long it may take to start is
-    still its period times its threshold.
-    """
+    """Probe until it succeeds, or until its period times its threshold has passed."""
     await _delay(probe)
     period = _period(probe)
-    given_up = _time() + period * (_failures(probe) - 1)
+    deadline = _time() + period * (_failures(probe) - 1)
     while not await ask(probe):
-        if _time() >= given_up:
+        if _time() >= deadline:
             return False
-        await asyncio.sleep(min(period, _IMPATIENT_SECONDS))
+        await asyncio.sleep(min(period, _STARTING_SECONDS))
     return True
 
 
-async def changes_of_readiness(probe: Manifest, ask: Ask) -> AsyncGenerator[bool, None]:
-    """Whether it is ready, each time that changes. It begins as not ready."""
-    verdicts = Verdicts(probe.get("successThreshold") or 1, _failures(probe))
+async def readiness_changes(probe: Manifest, ask: Ask) -> AsyncGenerator[bool, None]:
+    """Whether it is ready, each time that this changes. At first it is not."""
+    thresholds = Thresholds(probe.get("successThreshold") or 1, _failures(probe))
     await _delay(probe)
     while True:
-        before = verdicts.is_good
-        if verdicts.hear(await ask(probe)) != before:
+        before = thresholds.is_good
+        if thresholds.add(await ask(probe)) != before:
             yield not before
-        # Somebody waits for one that is about to be ready; one that is, is only looked after.
         period = _period(probe)
-        await asyncio.sleep(period if verdicts.is_good else min(period, _IMPATIENT_SECONDS))
+        await asyncio.sleep(period if thresholds.is_good else min(period, _STARTING_SECONDS))
 
 
-async def end_of_life(probe: Manifest, ask: Ask) -> None:
-    """Return when it has said no so often that it should be ended."""
-    verdicts = Verdicts(1, _failures(probe), is_good=True)
+async def until_not_alive(probe: Manifest, ask: Ask) -> None:
+    """Return when it has failed so often that the container should be terminated."""
+    thresholds = Thresholds(1, _failures(probe), is_good=True)
     await _delay(probe)
     while True:
-        if not verdicts.hear(await ask(probe)):
+        if not thresholds.add(await ask(probe)):
             return
         await asyncio.sleep(_period(probe))
 
@@ -94,7 +89,7 @@ async def answer(probe: Manifest, target: Target) -> bool:
 
 
 async def attempt(action: Manifest, target: Target) -> bool:
-    """Do what a probe or a hook says, however long it takes; whether it went well."""
+    """Do what a probe or a hook says, without a timeout; whether it succeeded."""
     if command := action.get("exec"):
         return await target.execute(list(command["command"])) == 0
     if place := action.get("tcpSocket"):
@@ -103,7 +98,7 @@ async def attempt(action: Manifest, target: Target) -> bool:
         return await _serves(page, target)
     if pause := action.get("sleep"):
         await asyncio.sleep(float(pause["seconds"]))
-    return True  # gRPC and what is yet to come: no reason to wait for ever
+    return True  # unsupported (gRPC): better than to wait for ever
 
 
 async def _accepts(place: Manifest, target: Target) -> bool:
@@ -135,7 +130,7 @@ def _port(port: int | str, container: Manifest) -> int:
         return int(port)
     named = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
     if port not in named:
-        raise ValueError(f"the container has no port {port!r}")
+        raise ValueError(f"container {container['name']} has no port named {port!r}")
     return int(named[port])
 
 

@@ -1,7 +1,7 @@
 """The volumes of a pod, as directories of this machine.
 
-ConfigMaps, Secrets and the downward API become files, in the way of the kubelet: the files are
-links into a directory that is itself behind a link, so that a change of many keys is seen at once.
+ConfigMaps, Secrets and the downward API become files as a kubelet writes them: the files are links
+into a directory that is itself behind a link, so that all keys change at once.
 
     volume/hostfile -> ..data/hostfile
            ..data   -> ..1
@@ -26,7 +26,7 @@ _DEFAULT_MODE = 0o644
 
 
 class VolumeError(Exception):
-    """A volume that cannot be had on this machine, whatever happens."""
+    """A volume that this machine does not support."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -41,12 +41,12 @@ class Volume(msgspec.Struct, frozen=True):
 
     path: Path
     read_only: bool = False
-    memory: str = ""
-    """The options of its tmpfs, if it should be kept in memory."""
+    tmpfs: str = ""
+    """The options of its tmpfs, if its medium is memory."""
 
 
 async def prepare(volume: Manifest, directory: Path, sources: Sources) -> Volume:
-    """Make a volume. Missing: what it is made from is not there yet; VolumeError: never will be."""
+    """Make a volume. Missing: a source does not exist yet; VolumeError: it is unsupported."""
     kind = kind_of(volume)
     place = directory / volume["name"]
     if kind == "hostPath":
@@ -57,18 +57,18 @@ async def prepare(volume: Manifest, directory: Path, sources: Sources) -> Volume
         write(place, await files(volume, sources))
         return Volume(place, read_only=True)
     raise VolumeError(
-        f"volume {volume['name']!r}: {kind} cannot be had on this machine;"
-        f" known are {', '.join(('emptyDir', 'hostPath', *_FILES))}"
+        f"volume {volume['name']!r}: {kind} is not supported on this machine."
+        f" Use one of: {', '.join(('emptyDir', 'hostPath', *_FILES))}"
     )
 
 
 def kind_of(volume: Manifest) -> str:
-    """What a volume is made from; an empty directory if it does not say."""
+    """The type of a volume; emptyDir by default."""
     return next((key for key in volume if key != "name"), "emptyDir")
 
 
 def depends_on(volume: Manifest) -> set[tuple[Resource, str]]:
-    """The objects whose changes should reach a volume."""
+    """The objects that a volume is made from."""
     kind = kind_of(volume)
     if kind == "projected":
         return set().union(*(depends_on(source) for source in volume[kind].get("sources") or ()))
@@ -99,7 +99,7 @@ async def _secret_files(source: Manifest, sources: Sources, mode: int) -> dict[s
 
 async def _downward_files(source: Manifest, sources: Sources, mode: int) -> dict[str, File]:
     return {
-        _checked(item["path"]): File(_told(item, sources).encode(), item.get("mode") or mode)
+        _inside(item["path"]): File(_field(item, sources).encode(), item.get("mode") or mode)
         for item in source.get("items") or ()
     }
 
@@ -109,7 +109,7 @@ async def _projected_files(source: Manifest, sources: Sources, mode: int) -> dic
     for part in source.get("sources") or ():
         kind = kind_of(part)
         if kind not in _FILES:
-            raise VolumeError(f"a projected volume: {kind} cannot be had on this machine")
+            raise VolumeError(f"projected volume: {kind} is not supported on this machine")
         result.update(await _FILES[kind](part[kind], sources, mode))
     return result
 
@@ -126,27 +126,27 @@ def _chosen(
     held: Mapping[str, bytes], source: Manifest, mode: int, owner: tuple[Resource, str]
 ) -> dict[str, File]:
     if source.get("items") is None:
-        return {_checked(key): File(content, mode) for key, content in held.items()}
+        return {_inside(key): File(content, mode) for key, content in held.items()}
     chosen = {}
     for item in source["items"]:
         if item["key"] in held:
             content = held[item["key"]]
-            chosen[_checked(item["path"])] = File(content, item.get("mode") or mode)
+            chosen[_inside(item["path"])] = File(content, item.get("mode") or mode)
         elif not source.get("optional"):
             raise no_key(*owner, item["key"])
     return chosen
 
 
-def _told(item: Manifest, sources: Sources) -> str:
+def _field(item: Manifest, sources: Sources) -> str:
     if reference := item.get("fieldRef"):
         return field(sources.pod, reference["fieldPath"])
     return resource(sources.pod, {}, item["resourceFieldRef"], sources.machine)
 
 
-def _checked(path: str) -> str:
+def _inside(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or parts[0].startswith(".."):
-        raise VolumeError(f"{path!r} cannot be a file of a volume: it would be outside")
+        raise VolumeError(f"{path!r} cannot be a file of a volume: it leads out of the volume")
     return path
 
 
@@ -156,7 +156,7 @@ def _mode(source: Manifest, default: int) -> int:
 
 
 def _secret_name(source: Manifest) -> str:
-    # Projected secrets are called by `name`.
+    # A projected secret has `name`.
     return str(source.get("secretName") or source.get("name") or "")
 
 
@@ -164,7 +164,7 @@ def _empty(volume: Manifest, place: Path) -> Volume:
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o777)
     source = volume.get("emptyDir") or {}
-    return Volume(place, memory="mode=0777" if source.get("medium") == "Memory" else "")
+    return Volume(place, tmpfs="mode=0777" if source.get("medium") == "Memory" else "")
 
 
 def _host_path(volume: Manifest) -> Volume:
@@ -175,12 +175,12 @@ def _host_path(volume: Manifest) -> Volume:
     elif kind == "FileOrCreate":
         path.touch()
     if not path.exists():
-        raise Missing(f"volume {volume['name']!r}: there is no {path} on this machine")
+        raise Missing(f"volume {volume['name']!r}: {path} does not exist on this machine")
     return Volume(path)
 
 
 def write(place: Path, wanted: Mapping[str, File]) -> bool:
-    """Bring the files of a volume up to date, all of them at once; whether anything changed."""
+    """Write the files of a volume, all at once; whether anything changed."""
     place.mkdir(parents=True, exist_ok=True)
     current = _current(place)
     if current is not None and _stored(place / current) == wanted:
@@ -231,7 +231,7 @@ def _link_names(place: Path, names: set[str]) -> None:
 
 
 def _point(link: Path, target: str) -> None:
-    """Make a link, or make it point elsewhere, without a moment at which it is missing."""
+    """Create or replace a link atomically."""
     with suppress(FileExistsError):
         link.symlink_to(target)
         return

@@ -1,11 +1,11 @@
-"""What `mpirun` calls instead of ssh: has a command run in another pod, and waits for it.
+"""What `mpirun` calls instead of ssh: runs a command in another pod, and waits for it.
 
     agent SOCKET [options] HOST [options] COMMAND…
-    agent SOCKET --rank PROGRAM ARGUMENTS…     (only without namespaces, see `pods/one_daemon`)
+    agent SOCKET --rank PROGRAM ARGUMENTS…     (only without namespaces, see `stand_ins`)
 
-It hands its own input and outputs to the node (descriptors travel over the socket), so nothing
-is copied on the way; then it passes signals on, and ends with the exit code of the command. When it
-is killed the node reads the end of the socket, and ends the command.
+It passes its own input and outputs to the node (as descriptors over the socket), so nothing is
+copied on the way; then it forwards signals, and exits with the exit code of the command. When it
+is killed the node reads the end of the socket, and kills the command.
 
 This file is a program of its own and imports next to nothing: one is started per host, and the
 public `socket` and `signal` would triple the 12 ms that takes.
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 else:
     from _signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, signal
 
-_FAILED = 255  # what ssh ends with when it is ssh that failed
+_FAILED = 255  # the exit code of ssh when ssh itself fails
 _NUL = b"\0"
 # Letters of ssh's options that take a value; rsh's are among them.
 _WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 
 
 def parse(arguments: list[str]) -> tuple[str, str]:
-    """The host and the command; options are for an ssh that is not there.
+    """The host and the command; options of ssh are ignored.
 
-    They may come after the host too, as in `ssh HOST -p 22 true`: horovodrun writes it so.
+    They may come after the host too, as in `ssh HOST -p 22 true`, which is what horovodrun writes.
     """
     rest = _without_options(arguments)
     if not rest:
-        raise ValueError("no host is given")
+        raise ValueError("no host given")
     host, *rest = rest
     return host.rpartition("@")[2], " ".join(_without_options(rest))
 
@@ -75,19 +75,19 @@ def main(arguments: list[str]) -> int:
         node = _connect(address)
         _ask(node, request)
     except (OSError, ValueError) as error:
-        return _complain(f"mpi-operator: {error}")
+        return _fail(f"mpi-operator: {error}")
     for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2):
-        signal(number, lambda number, _: _pass_on(node, number))
+        signal(number, lambda number, _: _forward(node, number))
     return _answer(node)
 
 
 def _open_standard_descriptors() -> None:
-    """Whoever closed one of them gets /dev/null: descriptors can be handed on only if open."""
+    """Open those that are closed as /dev/null: only open descriptors can be sent."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 def _connect(address: str) -> socket:
@@ -112,7 +112,7 @@ def _ask(node: socket, fields: list[str]) -> None:
         node.sendall(data[sent:])
 
 
-def _pass_on(node: socket, number: int) -> None:
+def _forward(node: socket, number: int) -> None:
     try:  # noqa: SIM105
         node.sendall(bytes([number]))
     except OSError:
@@ -124,13 +124,13 @@ def _answer(node: socket) -> int:
     while chunk := node.recv(4096):
         answer += chunk
     if not answer:
-        return _complain("mpi-operator: the node is gone")
+        return _fail("mpi-operator: the node is gone")
     if len(answer) > 1:
-        _complain(answer[1:].decode(errors="replace"))
+        _fail(answer[1:].decode(errors="replace"))
     return answer[0]
 
 
-def _complain(sentence: str) -> int:
+def _fail(sentence: str) -> int:
     os.write(2, f"{sentence}\n".encode())
     return _FAILED
 

@@ -1,7 +1,7 @@
-"""How a launcher starts daemons in its workers: the agent, and who answers it.
+"""Serves the agents that stand in for ssh: how a launcher starts daemons in its workers.
 
-There is no sshd. Every pod has a `ssh`, a `rsh` and a socket; what the agent (`agent.py`) asks for
-at the socket of a pod is run in the sandbox of the pod that has the host name.
+There is no sshd. Every pod has an `ssh`, an `rsh` and a socket. What the agent (`agent.py`) asks
+for at the socket of its pod is run in the sandbox of the pod that has the host name.
 
     mpirun ──► agent HOST COMMAND ──socket of the launcher──► node ──► /bin/sh in HOST's sandbox
                     └──────────── descriptors 0, 1, 2 ───────────────────────┘
@@ -24,11 +24,11 @@ from mpi_operator.local.socket_address import address
 from .stand_ins import SOCKET
 
 _FAILED = 255
-_MOST_BYTES = 1 << 24
+_MAX_BYTES = 1 << 24
 
 
 class Unreachable(Exception):
-    """The command cannot be run; the sentence is for who called the agent."""
+    """The command cannot be run; the agent prints the sentence."""
 
 
 Stdio: TypeAlias = tuple[int, int, int]
@@ -47,31 +47,31 @@ class Request(msgspec.Struct, frozen=True):
 Start: TypeAlias = Callable[[Request], Awaitable[Process]]
 
 
-class Door:
-    """The socket at which the agents of one pod ask."""
+class AgentServer:
+    """Listens on the socket for the agents of one pod."""
 
     def __init__(self, directory: Path, start: Start) -> None:
         self._start = start
         self._loop = asyncio.get_running_loop()
-        self._callers: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._socket = _listen(directory)
         self._loop.add_reader(self._socket.fileno(), self._accept)
 
     async def close(self) -> None:
-        """Stop listening, and end what agents have started."""
+        """Stop forwarding, and kill what agents have started."""
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        for caller in self._callers:
-            caller.cancel()
-        await asyncio.gather(*self._callers, return_exceptions=True)
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _accept(self) -> None:
         with suppress(BlockingIOError, ConnectionError):
             connection, _ = self._socket.accept()
             connection.setblocking(False)
             task = self._loop.create_task(self._serve(connection))
-            self._callers.add(task)
-            task.add_done_callback(self._callers.discard)
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(ConnectionError, EOFError):
@@ -81,36 +81,36 @@ class Door:
             except (Unreachable, StartError, SandboxError) as error:
                 answer = bytes([_FAILED]) + f"mpi-operator: {error}".encode()
             else:
-                answer = bytes([await _end_of(process, connection)])
+                answer = bytes([await _exit_code(process, connection)])
             finally:
                 for descriptor in request.stdio:
                     os.close(descriptor)
             await self._loop.sock_sendall(connection, answer)
 
 
-async def _end_of(process: Process, connection: socket.socket) -> int:
-    """Pass signals on until the process ends; end it when the agent is gone."""
+async def _exit_code(process: Process, connection: socket.socket) -> int:
+    """Forward signals until the process ends; kill it when the agent is gone."""
     ended = asyncio.ensure_future(process.wait())
-    listening = asyncio.ensure_future(_listen_to(process, connection))
+    forwarding = asyncio.ensure_future(_forward_signals(process, connection))
     try:
-        await asyncio.wait([ended, listening], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([ended, forwarding], return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             process.signal(signal.SIGKILL, group=True)
         code = await ended
     except SandboxError:
-        return _FAILED  # the worker went away, and the command with it
+        return _FAILED  # the worker is gone, and the command with it
     except asyncio.CancelledError:
         process.signal(signal.SIGKILL, group=True)
         raise
     finally:
-        for task in (ended, listening):
+        for task in (ended, forwarding):
             task.cancel()
-        await asyncio.gather(ended, listening, return_exceptions=True)
+        await asyncio.gather(ended, forwarding, return_exceptions=True)
     return code if code >= 0 else 128 - code
 
 
-async def _listen_to(process: Process, connection: socket.socket) -> None:
-    """Pass on signals until the agent is gone."""
+async def _forward_signals(process: Process, connection: socket.socket) -> None:
+    """Forward signals until the agent is gone."""
     with suppress(ConnectionError):
         while numbers := await asyncio.get_running_loop().sock_recv(connection, 64):
             for number in numbers:
@@ -118,7 +118,7 @@ async def _listen_to(process: Process, connection: socket.socket) -> None:
 
 
 async def _request(connection: socket.socket) -> Request:
-    """What an agent asks for; EOFError if it went away or is no agent."""
+    """What an agent asks for; EOFError if it is gone or is not an agent."""
     data, descriptors = b"", list[int]()
     try:
         while len(data) < 4 or len(data) < 4 + _length(data):
@@ -134,7 +134,7 @@ async def _request(connection: socket.socket) -> Request:
 
 
 def parsed(fields: Sequence[str], stdio: Stdio) -> Request:
-    """A request from its fields; ValueError if it is none."""
+    """A request from its fields; ValueError if it is malformed."""
     verb, *rest = fields
     if verb == "run":
         host, *command = rest
@@ -172,8 +172,8 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 def _length(data: bytes) -> int:
     length = int.from_bytes(data[:4], "big")
-    if length > _MOST_BYTES:
-        raise ValueError("no agent asks for this much")
+    if length > _MAX_BYTES:
+        raise ValueError("the request is too long")
     return length
 
 

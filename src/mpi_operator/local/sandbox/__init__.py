@@ -1,4 +1,5 @@
-"""Where the processes of a pod run: `protocol` says what a sandbox can do, `host` makes them.
+"""Sandboxes, in which the processes of a pod run: `protocol` is their interface, `host` opens them.
 
-Nothing is imported here: the helper processes (`warden`, `keeper`) must start in milliseconds.
+Nothing is imported here: the helper processes (`fork_server`, `pod_init`) must start in
+milliseconds.
 """

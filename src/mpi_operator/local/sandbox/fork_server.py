@@ -1,12 +1,12 @@
-"""The warden: one small process per node, from which all its sandboxes are forked.
+"""The fork server: one small process per node, from which all its sandboxes are forked.
 
 It exists for two reasons. Forking a process of 10 MB that has everything loaded takes a
 millisecond; starting a Python takes thirty, and a job may have 64 workers. And it outlives the
-node, if only for a moment: however the node ends, the warden reads the end of its socket, and ends
-every sandbox.
+node, if only for a moment: however the node ends, the fork server reads the end of its socket and
+kills every sandbox.
 
-    node ──socket──► warden ──fork──► keeper of a sandbox ──fork──► its processes
-      └───────────────socket─────────────▲
+    node ──socket──► fork server ──fork──► init process of a pod ──fork──► its processes
+      └───────────────────socket─────────────────▲
 
 Run as `python -S -E -s -c …` (see `host.py`), so it imports next to nothing.
 """
@@ -18,7 +18,7 @@ import select
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from . import messages, process_tree, syscalls
-from .pod_init import Keeper, NamespaceKeeper, kill_all, sentence, wake_on_child
+from .pod_init import NamespacePodInit, PodInit, describe, kill_all, wake_on_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ _POD_NAMESPACES = syscalls.NEW_MOUNTS | syscalls.NEW_NAMES | syscalls.NEW_IPC | 
 
 
 def main(descriptor: int) -> None:
-    """Serve the node at the other end of a socket, until it is gone."""
+    """Serve the node at the other end of a socket until it closes."""
     for number in (SIGHUP, SIGINT, SIGTERM):
-        signal(number, SIG_IGN)  # meant for the node, which tells us by closing the socket
+        signal(number, SIG_IGN)  # meant for the node; when it ends, it closes the socket
     adopts = _adopts_orphans()
-    warden = Warden(socket(AF_UNIX, SOCK_STREAM, 0, descriptor))
+    server = ForkServer(socket(AF_UNIX, SOCK_STREAM, 0, descriptor))
     try:
-        warden.serve()
+        server.serve()
     finally:
-        warden.end(adopts)
+        server.end(adopts)
 
 
 def _adopts_orphans() -> bool:
@@ -53,16 +53,16 @@ def _adopts_orphans() -> bool:
     return True
 
 
-class Warden:
-    """Opens sandboxes and tells when they are gone."""
+class ForkServer:
+    """Forks the init process of each pod, and reports its end."""
 
     def __init__(self, node: socket) -> None:
         self._node = node
         self._inbox = messages.Inbox(node)
         self._wakeup = wake_on_child()
-        self._keepers: dict[int, int] = {}  # pid → the node's number for it
+        self._pod_inits: dict[int, int] = {}  # pid → the node's id for it
         self._has_plain = False
-        # Its other end is held by nobody else: keepers read its end when we are gone.
+        # Only this process has the writing end: init processes read EOF when it is gone.
         self._lifeline, self._life = os.pipe()
 
     def serve(self) -> None:
@@ -73,77 +73,79 @@ class Warden:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
-            self._bury()
+            self._reap()
             if self._node.fileno() in ready:
                 try:
                     messages = self._inbox.read()
                 except EOFError:
                     return
                 for message, descriptors in messages:
-                    self._obey(message, descriptors)
+                    self._handle(message, descriptors)
 
     def end(self, adopts: bool) -> None:
-        """End every sandbox, and whatever a keeper that was killed has left to us."""
+        """Kill every sandbox, and all processes that a killed init process has left."""
         if not adopts:
             os.close(self._life)
-            while self._keepers:
-                self._bury(os.waitpid(-1, 0))
+            while self._pod_inits:
+                self._reap(os.waitpid(-1, 0))
             return
         kill_all(lambda: process_tree.descendants(os.getpid()))
 
-    def _obey(self, message: Message, descriptors: list[int]) -> None:
+    def _handle(self, message: Message, descriptors: list[int]) -> None:
         if message["op"] == "kill":
-            for pid, number in self._keepers.items():
+            for pid, number in self._pod_inits.items():
                 if number == message["id"]:
                     os.kill(pid, SIGKILL)
             return
         if message["op"] == "try":
-            self._tell(event="tried", id=message["id"], trouble=_trial())
+            self._send(event="tried", id=message["id"], error=_trial())
             return
         [control] = descriptors
         try:
             pid = self._fork(message, socket(AF_UNIX, SOCK_STREAM, 0, control))
         except OSError as error:
-            self._tell(event="closed", id=message["id"], error=sentence(error))
+            self._send(event="closed", id=message["id"], error=describe(error))
         else:
-            self._keepers[pid] = message["id"]
+            self._pod_inits[pid] = message["id"]
 
-    def _tell(self, **facts: object) -> None:
+    def _send(self, **facts: object) -> None:
         try:  # noqa: SIM105
             messages.send(self._node, facts)
         except ConnectionError:
-            pass  # the node is gone, as the next read says
+            pass  # the node is gone: the next read raises EOFError
 
     def _fork(self, message: Message, control: socket) -> int:
         try:
             if message["kind"] == "namespaces":
-                return _fork_into_namespaces(lambda: self._keep(NamespaceKeeper, message, control))
+                return _fork_into_namespaces(
+                    lambda: self._run_init(NamespacePodInit, message, control)
+                )
             self._has_plain = True
             pid = os.fork()
             if pid == 0:
                 os.setsid()
-                self._keep(Keeper, message, control)
+                self._run_init(PodInit, message, control)
             return pid
         finally:
             control.close()
 
-    def _keep(self, kind: type[Keeper], message: Message, control: socket) -> NoReturn:
-        """In a new process: be the keeper of a sandbox to its end. Never returns."""
+    def _run_init(self, kind: type[PodInit], message: Message, control: socket) -> NoReturn:
+        """In a new process: run as the init process of a pod until it ends. Never returns."""
         try:
             _close_all_but(control.fileno(), self._lifeline)
-            kept = kind(control, self._lifeline)
+            init = kind(control, self._lifeline)
             try:
-                _settle(message)
+                _set_up(message)
             except OSError as error:
-                kept.tell(event="broken", error=sentence(error))
+                init.send(event="broken", error=describe(error))
             else:
-                kept.tell(event="ready")
-                kept.serve()
-            kept.end()
+                init.send(event="ready")
+                init.serve()
+            init.end()
         finally:
             os._exit(0)
 
-    def _bury(self, first: tuple[int, int] | None = None) -> None:
+    def _reap(self, first: tuple[int, int] | None = None) -> None:
         while True:
             try:
                 pid, _ = first or os.waitpid(-1, os.WNOHANG)
@@ -152,13 +154,13 @@ class Warden:
             first = None
             if pid == 0:
                 return
-            number = self._keepers.pop(pid, None)
+            number = self._pod_inits.pop(pid, None)
             if number is not None:
                 self._kill_strays()
-                self._tell(event="closed", id=number, error="")
+                self._send(event="closed", id=number, error="")
 
     def _kill_strays(self) -> None:
-        """End what a keeper without namespaces has left to us, because it was killed itself."""
+        """Kill what a killed init process without namespaces has left."""
         if self._has_plain:
             kill_all(self._strays, _leave_for_later)
 
@@ -168,17 +170,17 @@ class Warden:
         return [
             stray
             for pid in ours
-            if pid not in self._keepers
+            if pid not in self._pod_inits
             for stray in (pid, *process_tree.descendants(pid))
         ]
 
 
 def _leave_for_later() -> None:
-    """Whom we wait for in between, the keepers among them, `_bury` would never hear of."""
+    """Reap nothing here: `_reap` must see the init processes that end meanwhile."""
 
 
 def _close_all_but(*kept: int) -> None:
-    """Hold nothing of the warden's: it is by ends of files that others know it is gone."""
+    """Close what belongs to the fork server: others detect its end by EOF."""
     start = 3
     for descriptor in sorted(kept):
         os.closerange(start, descriptor)
@@ -186,29 +188,29 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-def _settle(message: Message) -> None:
-    """Inside the sandbox: what the pod has of its own before any container starts."""
+def _set_up(message: Message) -> None:
+    """Inside the sandbox: set up what a pod has before any container starts."""
     if message["kind"] == "plain":
         _adopts_orphans()
         return
     syscalls.make_private("/")
     syscalls.mount_proc("/proc")
     syscalls.set_hostname(message["hostname"])
-    for directory, options in message["memory"]:
+    for directory, options in message["tmpfs"]:
         syscalls.mount_tmpfs(directory, options)
 
 
 def _fork_into_namespaces(inside: Callable[[], NoReturn]) -> int:
-    """Fork a process that is number 1 in namespaces of its own; its pid.
+    """Fork a process that is PID 1 in its own namespaces; its pid.
 
-    A process cannot move itself to another pid namespace, only its children. So there is one in
-    between; when it ends, the child is ours, because we adopt orphans.
+    A process cannot move itself into another PID namespace, only its children. So a process in
+    between forks it; when that one ends, the fork server adopts the child.
     """
     asks, ask = os.pipe()
     answer, answers = os.pipe()
     between = os.fork()
     if between == 0:
-        _stand_between(inside, ask, answer)
+        _fork_in_namespaces(inside, ask, answer)
     os.close(ask)
     os.close(answer)
     try:
@@ -222,12 +224,12 @@ def _fork_into_namespaces(inside: Callable[[], NoReturn]) -> int:
         os.close(answers)
         os.waitpid(between, 0)
     if not said.isdigit():
-        raise OSError(said.decode(errors="replace") or "the namespaces could not be made")
+        raise OSError(said.decode(errors="replace") or "the namespaces could not be created")
     return int(said)
 
 
-def _stand_between(inside: Callable[[], NoReturn], ask: int, answer: int) -> NoReturn:
-    """In a child: make the namespaces, fork into them, and get out of the way."""
+def _fork_in_namespaces(inside: Callable[[], NoReturn], ask: int, answer: int) -> NoReturn:
+    """In a child: create the namespaces, fork into them, and exit."""
     try:
         syscalls.unshare(syscalls.NEW_USER)
         os.write(ask, b"map me")
@@ -240,16 +242,16 @@ def _stand_between(inside: Callable[[], NoReturn], ask: int, answer: int) -> NoR
             inside()
         os.write(ask, str(pid).encode())
     except OSError as error:
-        os.write(ask, sentence(error).encode())
+        os.write(ask, describe(error).encode())
     finally:
         os._exit(0)
 
 
 def _map_users(pid: int) -> None:
-    """Let the users of a new namespace be the same as outside.
+    """Map the users of a new namespace to the same users outside.
 
-    Somebody else is mapped to themselves alone, and not to root: Open MPI refuses to run as root.
-    Root keeps every user it had, else it could not read the files of others.
+    An ordinary user is mapped to itself only, not to root: Open MPI refuses to run as root. Root
+    keeps every user it had, or it could not read the files of others.
     """
     try:
         _write(f"/proc/{pid}/uid_map", _same(_read("/proc/self/uid_map")))
@@ -273,13 +275,13 @@ def _read(path: str) -> str:
 def _write(path: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(descriptor, text.encode())  # the kernel takes a map in one write only
+        os.write(descriptor, text.encode())  # the kernel accepts a map in a single write only
     finally:
         os.close(descriptor)
 
 
 def _trial() -> str:
-    """Why namespaces cannot be used here; "" if they can. Found out by making some."""
+    """Why namespaces cannot be created here; "" if they can. Found out by creating some."""
     report, reporter = os.pipe()
     try:
         os.waitpid(_fork_into_namespaces(lambda: _try(reporter)), 0)
@@ -287,16 +289,16 @@ def _trial() -> str:
         return os.read(report, 4096).decode(errors="replace")
     except OSError as error:
         os.close(reporter)
-        return sentence(error)
+        return describe(error)
     finally:
         os.close(report)
 
 
 def _try(reporter: int) -> NoReturn:
-    """In new namespaces: do what every sandbox does, and tell what goes wrong. Never returns."""
+    """In new namespaces: set up a sandbox, and report the error, if any. Never returns."""
     try:
-        _settle({"kind": "namespaces", "hostname": "trial", "memory": [("/tmp", "")]})  # noqa: S108
+        _set_up({"kind": "namespaces", "hostname": "trial", "tmpfs": [("/tmp", "")]})  # noqa: S108
     except OSError as error:
-        os.write(reporter, sentence(error).encode())
+        os.write(reporter, describe(error).encode())
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""This machine, as a place for sandboxes: the node's side of the warden and the keepers."""
+"""Sandboxes on this machine: the node's side of the fork server and the init processes."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from typing import Any
 from . import messages
 from .path_translation import Translation
 from .process_tree import RUN_VARIABLE
-from .protocol import Command, Frame, Kind, Mount, SandboxError, StartError
+from .protocol import Command, Kind, Mount, SandboxConfig, SandboxError, StartError
 
-# The packages above ours are stood in for, not loaded: they need more than a helper has.
+# The packages above ours are replaced by empty ones: they import what a helper does not have.
 _START = """
 import sys
 for name, path in zip(("mpi_operator", "mpi_operator.local"), sys.argv[1:3]):
@@ -28,26 +29,25 @@ fork_server.main(int(sys.argv[3]))
 _END_SECONDS = 10.0
 
 
-class Link:
-    """Messages to a helper, and what it answers."""
+class Connection:
+    """Sends messages to a helper process, and receives its answers."""
 
-    def __init__(self, sock: socket.socket, on_end: Callable[[], None]) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
         self._inbox = messages.Inbox(sock)
         self._outbox: list[tuple[bytes, tuple[int, ...]]] = []
-        self._on_end = on_end
         self._numbers = count(1)
         self._expected: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._loop = asyncio.get_running_loop()
         self._is_open = True
         self._loop.add_reader(sock.fileno(), self._read)
 
-    def number(self) -> int:
+    def new_id(self) -> int:
         return next(self._numbers)
 
     def expect(self, key: int) -> asyncio.Future[dict[str, Any]]:
-        """What the helper will say about a number next."""
+        """The next message of the helper about an id."""
         self._expected[key] = self._loop.create_future()
         if not self._is_open:
             self._expected[key].cancel()
@@ -57,17 +57,17 @@ class Link:
         self._expected.pop(key, None)
 
     async def ask(self, descriptors: tuple[int, ...] = (), **message: Any) -> dict[str, Any]:
-        """Send a message and wait for the answer; SandboxError if none will come."""
-        key = message.setdefault("id", self.number())
+        """Send a message and wait for the answer; SandboxError if the helper is gone."""
+        key = message.setdefault("id", self.new_id())
         answer = self.expect(key)
-        self.tell(descriptors, **message)
+        self.send(descriptors, **message)
         return await answered(answer)
 
-    def tell(self, descriptors: tuple[int, ...] = (), **message: Any) -> None:
+    def send(self, descriptors: tuple[int, ...] = (), **message: Any) -> None:
         """Send a message that has no answer."""
         if not self._is_open:
             return
-        # They are sent when the socket has room, and the caller may close them before that.
+        # The socket may be full, and the caller may close them before they are sent.
         kept = tuple(os.dup(descriptor) for descriptor in descriptors)
         self._outbox.append((messages.frame(message, kept), kept))
         self._write()
@@ -85,7 +85,6 @@ class Link:
         for answer in self._expected.values():
             answer.cancel()
         self._expected.clear()
-        self._on_end()
 
     def _read(self) -> None:
         try:
@@ -117,91 +116,80 @@ class Link:
 
 
 class LocalHost:
-    """Sandboxes of this machine, all ended when this process ends, however it does."""
+    """Opens sandboxes on this machine. All of them end with this process, however it ends."""
 
     def __init__(self, process: subprocess.Popen[bytes], sock: socket.socket, kind: Kind) -> None:
         self.kind = kind
         self.why_plain = ""
         self._process = process
-        self._warden = Link(sock, self._lost)
-        self._open: set[LocalSandbox] = set()
+        self._fork_server = Connection(sock)
 
     @classmethod
     async def start(cls, *, run: Path, kind: Kind | None = None) -> "LocalHost":
-        """Start a warden, and find out which kind of sandbox can be had unless one is asked for.
+        """Start the fork server, and choose the best kind of sandbox unless one is given.
 
-        `why_plain` says why it is not namespaces, where it is not.
+        `why_plain` says why namespaces are not used, if they are not.
         """
         ours, theirs = socket.socketpair()
         with theirs:
-            host = cls(_start_warden(theirs.fileno(), run), ours, kind or Kind.NAMESPACES)
+            host = cls(_start_fork_server(theirs.fileno(), run), ours, kind or Kind.NAMESPACES)
         if kind is Kind.PLAIN:
-            host.why_plain = "plain sandboxes were asked for"
-        elif trouble := await host._trouble_with_namespaces(is_wanted=kind is not None):
+            host.why_plain = "plain sandboxes were requested"
+        elif problem := await host._namespace_problem(is_wanted=kind is not None):
             if kind is not None:
                 await host.close()
-                raise SandboxError(f"namespaces cannot be used here: {trouble}")
-            host.kind, host.why_plain = Kind.PLAIN, trouble
+                raise SandboxError(f"namespaces cannot be used: {problem}")
+            host.kind, host.why_plain = Kind.PLAIN, problem
         return host
 
-    async def open(self, frame: Frame) -> "LocalSandbox":
-        """A sandbox for one pod; SandboxError if it cannot be made."""
+    async def open(self, config: SandboxConfig) -> "LocalSandbox":
+        """A sandbox for one pod; SandboxError if it cannot be created."""
         ours, theirs = socket.socketpair()
-        number = self._warden.number()
-        gone = self._warden.expect(number)
-        sandbox = LocalSandbox(self, number, frame, Link(ours, lambda: None), gone)
-        self._open.add(sandbox)
-        gone.add_done_callback(lambda _: self._open.discard(sandbox))
-        ready = sandbox.link.expect(0)
+        number = self._fork_server.new_id()
+        gone = self._fork_server.expect(number)
+        connection = Connection(ours)
+        kill = partial(self._fork_server.send, op="kill", id=number)
+        sandbox = LocalSandbox(self.kind, config, connection, gone, kill)
+        ready = connection.expect(0)
         with theirs:
-            self._warden.tell(
+            self._fork_server.send(
                 (theirs.fileno(),),
                 op="open",
                 id=number,
                 kind=self.kind.value,
-                hostname=frame.hostname,
-                memory=[(str(path), options) for path, options in frame.memory.items()],
+                hostname=config.hostname,
+                tmpfs=[(str(path), options) for path, options in config.tmpfs.items()],
             )
-        await sandbox.settle(ready)
+        await sandbox.wait_until_ready(ready)
         return sandbox
 
-    def kill(self, number: int) -> None:
-        """End the keeper of a sandbox."""
-        self._warden.tell(op="kill", id=number)
-
     async def close(self) -> None:
-        """End all sandboxes and the warden. Safe to call twice."""
-        self._warden.close()
-        # Without a timeout of its own: with one it would look now and then, up to 50 ms late.
+        """Close all sandboxes and end the fork server. Safe to call twice."""
+        self._fork_server.close()
+        # Not wait(timeout), which polls and may notice the end 50 ms late.
         ending = asyncio.ensure_future(asyncio.to_thread(self._process.wait))
         await asyncio.wait([ending], timeout=_END_SECONDS)
         if not ending.done():
             self._process.kill()
         await ending
 
-    def _lost(self) -> None:
-        """The warden is gone, and so are the sandboxes."""
-
-    async def _trouble_with_namespaces(self, *, is_wanted: bool) -> str:
+    async def _namespace_problem(self, *, is_wanted: bool) -> str:
         if sys.platform != "linux":
-            return f"{sys.platform} has none"
+            return f"{sys.platform} does not have them"
         if not is_wanted and not has_network():
-            return (
-                "this machine has no network but loopback,"
-                " and an MPI does not connect different hosts over that"
-            )
-        trouble = str((await self._warden.ask(op="try"))["trouble"])
-        return f"this user may not make them ({trouble})" if trouble else ""
+            return "the only network is loopback, and an MPI does not connect hosts over that"
+        error = str((await self._fork_server.ask(op="try"))["error"])
+        return f"this user may not create them ({error})" if error else ""
 
 
 class LocalProcess:
     """A program in a sandbox."""
 
     def __init__(
-        self, link: Link, number: int, pid: int, end: asyncio.Future[dict[str, Any]]
+        self, connection: Connection, number: int, pid: int, end: asyncio.Future[dict[str, Any]]
     ) -> None:
         self.pid = pid
-        self._link = link
+        self._connection = connection
         self._number = number
         self._end = end
 
@@ -211,45 +199,45 @@ class LocalProcess:
 
     def signal(self, number: int, *, group: bool = False) -> None:
         if not self._end.done():
-            self._link.tell(op="signal", id=self._number, number=int(number), group=group)
+            self._connection.send(op="signal", id=self._number, number=int(number), group=group)
 
 
 class LocalSandbox:
-    """One pod, seen from the node."""
+    """The sandbox of one pod."""
 
     def __init__(
         self,
-        host: LocalHost,
-        number: int,
-        frame: Frame,
-        link: Link,
+        kind: Kind,
+        config: SandboxConfig,
+        connection: Connection,
         gone: asyncio.Future[dict[str, Any]],
+        kill: Callable[[], None],
     ) -> None:
-        self.link = link
-        self._host = host
-        self._number = number
-        self._frame = frame
+        self._kind = kind
+        self._config = config
+        self._connection = connection
+        self._kill = kill
         self._gone = gone
         self._translations: dict[str, Translation] = {}
-        gone.add_done_callback(lambda _: link.close())
+        gone.add_done_callback(lambda _: connection.close())
 
-    async def settle(self, ready: asyncio.Future[dict[str, Any]]) -> None:
-        """Wait for the keeper's first words."""
+    async def wait_until_ready(self, ready: asyncio.Future[dict[str, Any]]) -> None:
+        """Wait for the first message of the init process; SandboxError if it has failed."""
         await asyncio.wait([ready, self._gone], return_when=asyncio.FIRST_COMPLETED)
         if ready.done() and not ready.cancelled() and ready.result()["event"] == "ready":
             return
-        words = ready.result()["error"] if ready.done() and not ready.cancelled() else ""
+        why = ready.result()["error"] if ready.done() and not ready.cancelled() else ""
         await self.close()
-        raise SandboxError(f"the sandbox of {self._frame.hostname} cannot be made: {words}")
+        raise SandboxError(f"cannot create the sandbox of {self._config.hostname}: {why}")
 
-    async def furnish(self, container: str, mounts: Sequence[Mount]) -> None:
-        if self._host.kind is Kind.PLAIN:
+    async def mount(self, container: str, mounts: Sequence[Mount]) -> None:
+        if self._kind is Kind.PLAIN:
             self._translations[container] = Translation(mounts)
             return
-        scratch = self._frame.directory / "root"
+        scratch = self._config.directory / "root"
         scratch.mkdir(exist_ok=True)
-        answer = await self.link.ask(
-            op="furnish",
+        answer = await self._connection.ask(
+            op="mount",
             container=container,
             scratch=str(scratch),
             mounts=[(str(mount.source), mount.target, mount.read_only) for mount in mounts],
@@ -257,38 +245,38 @@ class LocalSandbox:
         if answer["event"] == "failed":
             raise StartError(answer["error"], answer["errno"])
 
-    def seen(self, container: str, text: str) -> str:
+    def _translated(self, container: str, text: str) -> str:
         translation = self._translations.get(container)
         return translation(text) if translation else text
 
     async def run(
         self, container: str, command: Command, stdio: tuple[int, int, int]
     ) -> LocalProcess:
-        number = self.link.number()
-        end = self.link.expect(-number)  # before it starts, for it may end before we look again
-        answer = await self.link.ask(
+        number = self._connection.new_id()
+        end = self._connection.expect(-number)  # before it starts, because it may end at once
+        answer = await self._connection.ask(
             stdio,
             op="run",
             id=number,
             container=container,
-            argv=[self.seen(container, word) for word in command.argv],
+            argv=[self._translated(container, word) for word in command.argv],
             env=self._environment(container, command.env),
-            directory=self.seen(container, command.directory),
+            directory=self._translated(container, command.directory),
         )
         if answer["event"] == "failed":
-            self.link.forget(-number)
+            self._connection.forget(-number)
             raise StartError(answer["error"], answer["errno"])
-        return LocalProcess(self.link, number, int(answer["pid"]), end)
+        return LocalProcess(self._connection, number, int(answer["pid"]), end)
 
-    async def clear(self, container: str) -> None:
+    async def kill_container(self, container: str) -> None:
         with contextlib.suppress(SandboxError):
-            await self.link.ask(op="clear", container=container)
+            await self._connection.ask(op="kill_container", container=container)
 
     async def close(self) -> None:
-        self.link.close()
+        self._connection.close()
         if not self._gone.done():
-            if self._host.kind is Kind.NAMESPACES:
-                self._host.kill(self._number)
+            if self._kind is Kind.NAMESPACES:
+                self._kill()
             await asyncio.wait([self._gone])
 
     async def closed(self) -> str:
@@ -296,11 +284,11 @@ class LocalSandbox:
         return "" if self._gone.cancelled() else str(self._gone.result()["error"])
 
     def _environment(self, container: str, env: Mapping[str, str]) -> dict[str, str]:
-        return {name: self.seen(container, value) for name, value in env.items()}
+        return {name: self._translated(container, value) for name, value in env.items()}
 
 
 async def answered(answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
-    """An answer; SandboxError where the helper is gone, and only a cancellation of us cancels."""
+    """An answer; SandboxError if the helper is gone. Cancelling this does not cancel the answer."""
     await asyncio.wait([answer])
     if answer.cancelled():
         raise SandboxError("the sandbox is gone")
@@ -308,17 +296,17 @@ async def answered(answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
 
 
 def has_network(table: Path = Path("/proc/net/fib_trie")) -> bool:
-    """Whether this machine has an address besides that of loopback."""
+    """Whether this machine has an address other than loopback."""
     try:
         lines = table.read_text().splitlines()
     except OSError:
-        return True  # nobody knows, so probably
+        return True  # unknown, so probably
     # An address is on the line before the one that says what it is.
     local = (before for before, line in pairwise(lines) if "/32 host LOCAL" in line)
     return any(" 127." not in before for before in local)
 
 
-def _start_warden(descriptor: int, run: Path) -> subprocess.Popen[bytes]:
+def _start_fork_server(descriptor: int, run: Path) -> subprocess.Popen[bytes]:
     packages = Path(__file__).parents[2], Path(__file__).parents[1]
     argv = [sys.executable, "-S", "-E", "-s", "-c", _START, *map(str, packages), str(descriptor)]
     return subprocess.Popen(

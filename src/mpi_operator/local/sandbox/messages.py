@@ -1,10 +1,10 @@
-"""Messages between a node, its warden and the keepers of its sandboxes.
+"""Messages between a node, its fork server and the init processes of its pods.
 
-    4 bytes: length · 1 byte: how many descriptors come along · the message, as `marshal` writes it
+    4 bytes: length · 1 byte: number of descriptors · the message, as `marshal` writes it
 
-Both ends are the same Python and the socket is a pair that nobody else can reach, so `marshal` is
-safe here; unlike JSON it is built in, and a helper process must start in milliseconds. The same
-goes for `_socket`: the public module costs 20 ms, for constants that are classes.
+Both ends are the same Python and the socket is a private pair, so `marshal` is
+safe here; unlike JSON it is built in, and a helper process must start in milliseconds. `_socket`
+is used for the same reason: the public module costs 20 ms, for constants that are classes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DESCRIPTOR_SIZE = 4
 
 
 def frame(message: Message, descriptors: tuple[int, ...] = ()) -> bytes:
-    """A message as it travels."""
+    """A message as it is sent."""
     body = marshal.dumps(message)
     return len(body).to_bytes(4, "big") + bytes([len(descriptors)]) + body
 
@@ -41,14 +41,14 @@ def send(sock: socket, message: Message, descriptors: tuple[int, ...] = ()) -> N
 
 
 def send_some(sock: socket, data: bytes, descriptors: tuple[int, ...] = ()) -> int:
-    """Send what the socket takes now, descriptors included; how many bytes that were."""
+    """Send what the socket accepts now, descriptors included; the number of bytes sent."""
     packed = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
     rights = [(SOL_SOCKET, SCM_RIGHTS, packed)] if descriptors else []
     return sock.sendmsg([data], rights, MSG_NOSIGNAL)
 
 
 class Inbox:
-    """What has arrived on a socket, put together to messages."""
+    """Reads messages from a socket."""
 
     def __init__(self, sock: socket) -> None:
         self._sock = sock
@@ -56,7 +56,7 @@ class Inbox:
         self._descriptors: list[int] = []
 
     def read(self) -> list[tuple[Message, list[int]]]:
-        """Read once; the messages that are complete now. EOFError when the other end is gone."""
+        """Read once; the messages that are now complete. EOFError when the other end is closed."""
         try:
             data, rights, _, _ = self._sock.recvmsg(
                 _CHUNK, CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR_SIZE)

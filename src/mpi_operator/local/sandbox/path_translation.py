@@ -1,4 +1,4 @@
-"""Paths of a container that are elsewhere on this machine: translated where text mentions them.
+"""Translates the paths of a container in text to their real places on this machine.
 
 Without namespaces a volume cannot be mounted at `/etc/mpi`; it is in the pod's directory. So where
 an argument or a variable mentions `/etc/mpi` or anything below it, it gets the real place.
@@ -11,7 +11,7 @@ from .protocol import Mount
 
 
 class Translation:
-    """What a container's mounts are really called."""
+    """Translates the mount paths of one container."""
 
     def __init__(self, mounts: Sequence[Mount]) -> None:
         self._places = {
@@ -21,7 +21,7 @@ class Translation:
         }
         longest_first = sorted(self._places, key=len, reverse=True)
         names = "|".join(map(re.escape, longest_first))
-        # A path begins where no other path goes on: in /opt/etc/mpi there is no /etc/mpi.
+        # Only whole paths match: /opt/etc/mpi does not contain /etc/mpi.
         self._pattern = re.compile(rf"(?<![\w.~/-])(?:{names})(?![\w.-])") if names else None
 
     def __call__(self, text: str) -> str:

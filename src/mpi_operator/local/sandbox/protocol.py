@@ -1,7 +1,7 @@
-"""What a sandbox can do, whatever it is made of.
+"""The interface of sandboxes.
 
-A pod gets one sandbox, its containers share it. Two kinds are made here (`host`): Linux namespaces,
-and plain processes where those cannot be had. A third kind, such as podman, would be another
+A pod has one sandbox, which its containers share. `host` has two kinds: Linux namespaces, and plain
+processes where namespaces are not available. A third kind, such as podman, would be another
 implementation of `Sandboxes`.
 """
 
@@ -14,18 +14,18 @@ import msgspec
 
 
 class Kind(StrEnum):
-    """How far the pods of this machine are apart from each other."""
+    """How pods of this machine are isolated from each other."""
 
     NAMESPACES = "namespaces"
     PLAIN = "plain"
 
 
 class SandboxError(Exception):
-    """A sandbox could not be made, or is gone."""
+    """A sandbox could not be created, or is gone."""
 
 
 class StartError(Exception):
-    """A program could not be started. `number` is the kernel's reason, such as ENOENT."""
+    """A program could not be started. `number` is the errno, such as ENOENT."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -33,25 +33,25 @@ class StartError(Exception):
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A file or directory of this machine, and where a container finds it."""
+    """A file or directory of this machine, and where a container sees it."""
 
     source: Path
     target: str
     read_only: bool = False
 
 
-class Frame(msgspec.Struct, frozen=True):
+class SandboxConfig(msgspec.Struct, frozen=True):
     """What a pod has before any of its containers."""
 
     hostname: str
     directory: Path
-    """Of the pod alone. It exists, and belongs to the caller."""
-    memory: Mapping[Path, str] = msgspec.field(default_factory=dict)
-    """Directories that should be kept in memory, with the options of their tmpfs."""
+    """The directory of the pod. The caller creates and removes it."""
+    tmpfs: Mapping[Path, str] = msgspec.field(default_factory=dict)
+    """Directories to keep in memory, with the options of their tmpfs."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What to run. `env` is all there is: nothing is inherited."""
+    """What to run. `env` is the whole environment: nothing is inherited."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -64,49 +64,45 @@ class Process(Protocol):
     pid: int
 
     async def wait(self) -> int:
-        """Its exit code; below zero the signal that ended it. SandboxError: nobody knows."""
+        """Its exit code; below zero the signal that killed it. SandboxError if it is lost."""
         ...
 
     def signal(self, number: int, *, group: bool = False) -> None:
-        """Send it, or all that it started in the foreground, a signal; if it has not ended."""
+        """Send a signal to it, or to its process group, if it has not ended."""
         ...
 
 
 class Sandbox(Protocol):
-    """Where one pod runs."""
+    """The sandbox of one pod."""
 
-    async def furnish(self, container: str, mounts: Sequence[Mount]) -> None:
-        """Give a container its files. Needed before anything can run in it."""
-        ...
-
-    def seen(self, container: str, text: str) -> str:
-        """A text for the container, with paths as they are seen from inside."""
+    async def mount(self, container: str, mounts: Sequence[Mount]) -> None:
+        """Mount the files of a container. Needed before anything can run in it."""
         ...
 
     async def run(self, container: str, command: Command, stdio: tuple[int, int, int]) -> Process:
-        """Start a program in a container. The descriptors stay the caller's; StartError if not."""
+        """Start a program in a container, or StartError. The caller closes its descriptors."""
         ...
 
-    async def clear(self, container: str) -> None:
-        """End every process of a container."""
+    async def kill_container(self, container: str) -> None:
+        """Kill every process of a container."""
         ...
 
     async def close(self) -> None:
-        """End every process. When this returns there is none. Safe to call twice."""
+        """Kill every process; none is left when this returns. Safe to call twice."""
         ...
 
     async def closed(self) -> str:
-        """Wait until the sandbox is gone, by `close` or by accident."""
+        """Wait until the sandbox is gone, whatever the cause; the error, if any."""
         ...
 
 
 class Sandboxes(Protocol):
-    """A machine that sandboxes can be opened on."""
+    """Opens sandboxes on a machine."""
 
     kind: Kind
 
-    async def open(self, frame: Frame) -> Sandbox: ...
+    async def open(self, config: SandboxConfig) -> Sandbox: ...
 
     async def close(self) -> None:
-        """End all sandboxes."""
+        """Close all sandboxes."""
         ...

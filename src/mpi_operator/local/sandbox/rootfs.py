@@ -1,11 +1,10 @@
-"""What a container sees as `/`: this machine's files, and in them its volumes.
+"""The root file system of a container: this machine's files, with its volumes mounted in them.
 
-A volume needs a place to be mounted at, and the machine has no `/etc/mpi`, nor may we make one. So
-the root is ours (a tmpfs with everything of the machine bound into it, as bubblewrap does), and so
-is each directory that lacks a mount point: a tmpfs that covers it, with its old contents bound into
-it one by one.
+A volume needs a mount point, and the machine has no `/etc/mpi` and must not get one. So the root is
+a tmpfs with everything of the machine bound into it, as bubblewrap does. A directory that lacks a
+mount point is covered the same way: by a tmpfs into which its old contents are bound one by one.
 
-    scratch/            a tmpfs, the root while we build
+    scratch/            a tmpfs, the root while building
     ├── machine/        the machine's root as it was
     └── new/            becomes the root
 """
@@ -18,14 +17,14 @@ from . import syscalls
 
 _MACHINE = "/machine"
 _NEW = "/new"
-# Consoles, disks: hundreds of them on some machines, and of no use to a pod.
+# Consoles and disks: hundreds of them on some machines, and useless to a pod.
 _NO_DEVICES = ("tty", "vcs", "loop", "ram", "hvc", "nbd")
 
 
 def build(scratch: str, mounts: list[tuple[str, str, bool]]) -> None:
     """Make the root of this process' mount namespace.
 
-    A mount is a path of the machine, the place where it appears, and whether only for reading.
+    A mount is a path of the machine, where it appears, and whether it is read-only.
     """
     # Links are followed in the machine's own tree, while it is still the root.
     wanted = sorted(
@@ -49,7 +48,7 @@ def _move_into(scratch: str) -> None:
 
 def _leave_for_new() -> None:
     os.chdir(_NEW)
-    syscalls.pivot_root(".", ".")  # the old root now lies over the new one, and is taken away
+    syscalls.pivot_root(".", ".")  # the old root now covers the new one, and is unmounted
     syscalls.detach(".")
     os.chdir("/")
 
@@ -71,7 +70,7 @@ class _Root:
             self._ours.append(target)
 
     def _make(self, target: str, is_directory: bool) -> None:
-        """A place to mount at."""
+        """Make a mount point."""
         parent = os.path.dirname(target)
         existing = parent
         while not os.path.isdir(_NEW + existing):
@@ -89,7 +88,7 @@ class _Root:
         return os.stat(_NEW + directory).st_dev == os.stat(_NEW + around).st_dev
 
     def _cover(self, directory: str) -> None:
-        """Put a tmpfs over a directory, with what was in it."""
+        """Cover a directory by a tmpfs that has the same contents."""
         entries = _entries(_MACHINE + directory)
         syscalls.mount_tmpfs(_NEW + directory)
         self._ours.append(directory)
@@ -105,7 +104,7 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
     try:
         found = list(os.scandir(directory))
     except PermissionError:
-        return []  # what we may not see, nobody misses
+        return []  # what this user cannot list, its pods cannot either
     if directory == _MACHINE + "/dev":
         return [entry for entry in found if not entry.name.startswith(_NO_DEVICES)] + [
             entry for entry in found if entry.name == "tty"

@@ -1,6 +1,6 @@
-"""The few system calls that Python does not have, by way of the C library.
+"""System calls that Python lacks, through the C library.
 
-Not by `unshare` and `nsenter` of util-linux: they are not on every machine, and a process each.
+`unshare` and `nsenter` of util-linux are not on every machine, and cost a process each.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(namespaces: int) -> None:
-    """Leave the namespaces of the parent for new ones."""
+    """Move this process into new namespaces."""
     _call("unshare", namespaces)
 
 
@@ -43,7 +43,7 @@ def set_hostname(name: str) -> None:
 
 
 def make_private(path: str) -> None:
-    """Keep what is mounted below a path to ourselves."""
+    """Hide later mounts below a path from other namespaces."""
     _mount(None, path, None, _RECURSIVE | _PRIVATE)
 
 
@@ -56,7 +56,7 @@ def mount_tmpfs(path: str, options: str = "mode=0755") -> None:
 
 
 def bind(source: str, target: str, *, read_only: bool = False) -> None:
-    """Have a file or directory in another place too, with all that is mounted in it."""
+    """Mount a file or directory at another place too, with all mounts below it."""
     _mount(source, target, None, _BIND | _RECURSIVE)
     if read_only:
         _mount(None, target, None, _REMOUNT | _BIND | _READ_ONLY | _kept_flags(target))
@@ -71,7 +71,7 @@ def detach(path: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all whose parents end, down to the last descendant."""
+    """Become the parent of all descendants whose own parents end."""
     _call("prctl", _SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a container needs to run: its command, its variables, its files."""
+"""The configuration of a container: its command, its variables, its mounts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,48 +27,48 @@ from .volumes import VolumeError
 
 POD_VARIABLE = "MPI_OPERATOR_POD"
 
-# What tells a launcher of its workers.
+# A container with one of these is a launcher.
 _HOSTFILE_VARIABLES = tuple(name for mpi in MPIS.values() for name in mpi.hostfile)
 _TERMINATION_LOG = "/dev/termination-log"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _HOSTS = "/etc/hosts"
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class ContainerConfig(msgspec.Struct, frozen=True):
     """All that is needed to start a container."""
 
     command: Command
     mounts: tuple[Mount, ...]
     identity: Mapping[str, str]
-    """The variables that say who it is and what is its own; whatever runs in it has these."""
+    """Variables that identify it and its resources; every process in it has them."""
     is_sshd: bool = False
-    """It would listen to ssh on a cluster. Here it only waits."""
+    """On a cluster it would run an sshd. Here it only waits."""
 
 
-async def recipe(context: PodContext, container: Manifest) -> Recipe:
-    """The recipe of a container; Missing if something that it is made from is not there yet."""
-    place = context.place
+async def container_config(context: PodContext, container: Manifest) -> ContainerConfig:
+    """The configuration of a container; Missing if something it refers to does not exist yet."""
+    node = context.node
     own = await declared_variables(container, context.sources)
-    given = _gpus(context, container)
-    identity = _identity(context, container, own) | given
-    if context.memory is not None:
-        identity |= shared_memory_variables(context.memory, own)
-    machine = place.environment if given else _without_gpus(place.environment, own)
+    gpu_variables = _gpus(context, container)
+    identity = _identity(context, container, own) | gpu_variables
+    if context.shared_memory is not None:
+        identity |= shared_memory_variables(context.shared_memory, own)
+    machine = node.environment if gpu_variables else _without_gpus(node.environment, own)
     env = container_env(machine, own, context.tools, identity)
-    directory = expanded(container.get("workingDir") or str(place.working_directory), own)
+    directory = expanded(container.get("workingDir") or str(node.working_directory), own)
     words = command_line(container, own)
     argv = stand_ins.without_sshd(words, f"{BIN}/sshd")
-    listens = stand_ins.is_sshd(words) or argv != words
+    runs_sshd = stand_ins.is_sshd(words) or argv != words
     mounts = _mounts(context, container, own, directory)
-    if place.is_plain and stand_ins.is_open_mpi_launcher(own):
+    if node.is_plain and stand_ins.is_open_mpi_launcher(own):
         argv, env = stand_ins.with_mpirun(argv, env, MPI)
-    return Recipe(Command(argv, env, directory), tuple(mounts), identity, listens)
+    return ContainerConfig(Command(argv, env, directory), tuple(mounts), identity, runs_sshd)
 
 
 def _identity(context: PodContext, container: Manifest, own: Mapping[str, str]) -> dict[str, str]:
     return {
         "HOSTNAME": own.get("HOSTNAME", context.hostname),
-        RUN_VARIABLE: str(context.place.directory),
+        RUN_VARIABLE: str(context.node.directory),
         POD_VARIABLE: str(context.key),
         CONTAINER_VARIABLE: container["name"],
     }
@@ -81,7 +81,7 @@ def shared_memory_variables(directory: Path, declared: Mapping[str, str]) -> dic
 
 
 def _gpus(context: PodContext, container: Manifest) -> dict[str, str]:
-    """The GPUs of a container: those of the pod, dealt in the order of its containers."""
+    """The GPUs of a container: containers get those of their pod in order."""
     wanted = gpus_of(container)
     if not wanted:
         return {}
@@ -92,10 +92,10 @@ def _gpus(context: PodContext, container: Manifest) -> dict[str, str]:
 
 
 def _without_gpus(machine: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
-    """What a container that asks for no GPUs takes over from this machine.
+    """What a container that requests no GPUs inherits from this machine.
 
-    Hydra gives ranks the variables of the launcher. So that must not say which GPUs can be seen:
-    workers know which ones are theirs.
+    Hydra passes the launcher's variables to ranks. So a launcher must not have those that say which
+    GPUs are visible: each worker has its own.
     """
     if not any(name in own for name in _HOSTFILE_VARIABLES):
         return machine
@@ -107,39 +107,39 @@ def _mounts(
 ) -> list[Mount]:
     mounts = [_mount(context, mount, own) for mount in container.get("volumeMounts") or ()]
     targets = {mount.target for mount in mounts}
-    words = Mount(
+    termination = Mount(
         _empty_file(context.termination_log(container["name"])),
         container.get("terminationMessagePath") or _TERMINATION_LOG,
     )
-    mounts += [Mount(context.home, HOME), words]
-    if not context.place.is_plain:
-        context.place.mountpoints.make(targets)
+    mounts += [Mount(context.home, HOME), termination]
+    if not context.node.is_plain:
+        context.node.mountpoints.make(targets)
         ours = (
             Mount(context.directory / "shm", _SHARED_MEMORY),
-            Mount(context.place.hosts.file(context.key.namespace), _HOSTS),
+            Mount(context.node.dns.file(context.key.namespace), _HOSTS),
         )
         mounts += [mount for mount in ours if mount.target not in targets]
-    if not _is_there(directory, targets):
-        # An image would have it. Here the directory of the job stands in for the image.
-        mounts.append(Mount(context.place.working_directory, directory))
+    if not _exists(directory, targets):
+        # An image would have it. Here the directory of the job replaces it.
+        mounts.append(Mount(context.node.working_directory, directory))
     return mounts
 
 
 def _mount(context: PodContext, mount: Manifest, own: Mapping[str, str]) -> Mount:
     volume = context.volumes.get(mount["name"])
     if volume is None:
-        raise VolumeError(f"volumeMounts: there is no volume {mount['name']!r}")
+        raise VolumeError(f"volumeMounts: volume {mount['name']!r} not found")
     inner = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", own)
     source = volume.path / inner
     if volume.path.resolve() not in (source.resolve(), *source.resolve().parents):
-        raise VolumeError(f"volume {mount['name']!r}: subPath {inner!r} is outside of it")
+        raise VolumeError(f"volume {mount['name']!r}: subPath {inner!r} leads out of it")
     if inner and not source.exists():
         source.mkdir(parents=True)
     read_only = volume.read_only or bool(mount.get("readOnly"))
     return Mount(source, mount["mountPath"].rstrip("/") or "/", read_only)
 
 
-def _is_there(directory: str, targets: set[str]) -> bool:
+def _exists(directory: str, targets: set[str]) -> bool:
     path = Path(directory)
     return path.is_dir() or any(str(each) in targets for each in (path, *path.parents))
 
