@@ -1,8 +1,8 @@
-"""The launcher of a job that grows and shrinks: rounds of training on whatever workers there are.
+"""The launcher of a job that grows and shrinks: rounds of training on the workers that run.
 
 It asks the operator's script which hosts run and starts `mpirun` on exactly those, round after
-round. What is learnt is kept here, in a file, and given to each round on its stdin; so a worker
-that leaves costs one round, which is repeated with those that stay. ROUNDS and STEPS are variables.
+round. The training state is in a file here, and each round reads it from stdin. So losing a worker
+costs one round, which is repeated with the others. ROUNDS and STEPS are environment variables.
 """
 
 import json
@@ -16,17 +16,17 @@ from pathlib import Path
 SCRIPT = os.environ.get("DISCOVER_HOSTS", "/etc/mpi/discover_hosts.sh")
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 STEPS = int(os.environ.get("STEPS", "20"))
-LOOK_EVERY = 0.2
-PAUSE = 1.0
-# A kubelet may take a minute to bring a new script to this pod.
-PATIENCE = 180.0
-GRACE = 5.0
+POLL_SECONDS = 0.2
+PAUSE_SECONDS = 1.0
+# The kubelet may take a minute to update the script in this pod.
+TIMEOUT_SECONDS = 180.0
+GRACE_SECONDS = 5.0
 
 Hosts = dict[str, int]
 
 
 def running_hosts() -> Hosts:
-    """The hosts that run, with their slots; none while the script is being replaced."""
+    """The running hosts with their slots; none while the script is being replaced."""
     answer = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, check=False)
     if answer.returncode:
         return {}
@@ -34,43 +34,43 @@ def running_hosts() -> Hosts:
     return {host: int(slots or 1) for host, _, slots in pairs}
 
 
-def play(hosts: Hosts, state: str, place: Path) -> str | None:
-    """One round; the new state, or None if it came to nothing."""
-    hostfile, asked, given = place / "hostfile", place / "asked", place / "given"
+def run_round(hosts: Hosts, state: str, directory: Path) -> str | None:
+    """One round: the new state, or None if the round failed."""
+    hostfile, before, after = (directory / name for name in ("hostfile", "before", "after"))
     hostfile.write_text("".join(f"{host} slots={slots}\n" for host, slots in hosts.items()))
-    asked.write_text(f"{state.strip()}\n")
+    before.write_text(f"{state.strip()}\n")
     ranks = str(sum(hosts.values()))
     command = ["mpirun", "--hostfile", str(hostfile), "-n", ranks, "--bind-to", "none"]
-    with asked.open() as stdin, given.open("w") as stdout:
+    with before.open() as stdin, after.open("w") as stdout:
         mpirun = subprocess.Popen(
             [*command, "python3", "round.py", str(STEPS)], stdin=stdin, stdout=stdout
         )
         while mpirun.poll() is None:
-            # mpirun may wait for long for a host that is gone, and need not notice at all.
+            # mpirun may take long to notice that a host is gone, or never do.
             if gone := hosts.keys() - running_hosts().keys():
                 print(f"{names(gone)} left", flush=True)
-                end(mpirun)
+                terminate(mpirun)
                 return None
-            time.sleep(LOOK_EVERY)
-    # The answer counts, not only the exit code: Open MPI 5 may return 0 after it lost a host.
-    answer = given.read_text()
+            time.sleep(POLL_SECONDS)
+    # The exit code is not enough: Open MPI 5 may return 0 after it lost a host.
+    answer = after.read_text()
     return answer if mpirun.returncode == 0 and answer.endswith("}\n") else None
 
 
-def end(mpirun: "subprocess.Popen[bytes]") -> None:
+def terminate(mpirun: "subprocess.Popen[bytes]") -> None:
     mpirun.terminate()
     try:
-        mpirun.wait(GRACE)
+        mpirun.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         mpirun.kill()
         mpirun.wait()
 
 
-def keep(file: Path, state: str) -> None:
-    """Replaced as a whole: whoever reads it sees the old state or the new one."""
-    draft = file.with_suffix(".new")
-    draft.write_text(state)
-    draft.replace(file)
+def save(file: Path, state: str) -> None:
+    """Replace the file at once: a reader sees the old state or the new one."""
+    new = file.with_suffix(".new")
+    new.write_text(state)
+    new.replace(file)
 
 
 def names(hosts: "Hosts | set[str]") -> str:
@@ -78,28 +78,28 @@ def names(hosts: "Hosts | set[str]") -> str:
 
 
 def main() -> None:
-    place = Path(tempfile.mkdtemp())
-    progress = place / "progress.json"
-    keep(progress, json.dumps({"round": 0, "weights": [0.0, 0.0, 0.0], "loss": None}))
+    directory = Path(tempfile.mkdtemp())
+    progress = directory / "progress.json"
+    save(progress, json.dumps({"round": 0, "weights": [0.0, 0.0, 0.0], "loss": None}))
     last_success = time.monotonic()
     while (done := json.loads(progress.read_text())["round"]) < ROUNDS:
-        if time.monotonic() - last_success > PATIENCE:
-            sys.exit(f"no round has succeeded for {PATIENCE:.0f} s")
+        if time.monotonic() - last_success > TIMEOUT_SECONDS:
+            sys.exit(f"no round has succeeded for {TIMEOUT_SECONDS:.0f}s")
         hosts = running_hosts()
         if not hosts:
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_SECONDS)
             continue
         print(f"round {done + 1} begins on {names(hosts)}", flush=True)
-        state = play(hosts, progress.read_text(), place)
+        state = run_round(hosts, progress.read_text(), directory)
         if state is None:
             print(f"round {done + 1} is repeated", flush=True)
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
             continue
-        keep(progress, state)
+        save(progress, state)
         last_success = time.monotonic()
-        told = json.loads(state)
-        workers = ", ".join(told["hosts"])
-        print(f"round {told['round']} done by {workers}: loss {told['loss']:.6f}", flush=True)
+        result = json.loads(state)
+        workers = ", ".join(result["hosts"])
+        print(f"round {result['round']} done by {workers}: loss {result['loss']:.6f}", flush=True)
     print(f"{ROUNDS} rounds are done", flush=True)
 
 

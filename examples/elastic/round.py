@@ -1,6 +1,6 @@
-"""One round: all ranks together make a line fit better. The state comes on stdin, goes to stdout.
+"""One round of training: fit a line. Reads the state from stdin and writes it to stdout.
 
-Each rank has points of its own, so that more workers see more points in the same time.
+Each rank has its own points, so more workers see more points in the same time.
 """
 
 import json
@@ -17,16 +17,16 @@ RATE = 0.1
 steps = int(sys.argv[1])
 world = MPI.COMM_WORLD
 rank, size = world.Get_rank(), world.Get_size()
-# A line, because rank 0 does not see the end of its stdin with Open MPI 5.0.11.
+# One line, because with Open MPI 5.0.11 rank 0 does not see the end of its stdin.
 state = world.bcast(json.loads(sys.stdin.readline()) if rank == 0 else None)
 print(f"rank {rank} of {size} on {socket.gethostname()}", file=sys.stderr, flush=True)
 weights = state["weights"]
-dice = random.Random(f"{state['round']} {rank}")
+generator = random.Random(f"{state['round']} {rank}")
 
 for _ in range(steps):
     gradient, loss = [0.0] * len(weights), 0.0
     for _ in range(POINTS):
-        x = (dice.uniform(-1, 1), dice.uniform(-1, 1), 1.0)
+        x = (generator.uniform(-1, 1), generator.uniform(-1, 1), 1.0)
         error = sum((w - t) * each for w, t, each in zip(weights, TRUE, x, strict=True))
         loss += error**2 / POINTS
         gradient = [g + 2 * error * each / POINTS for g, each in zip(gradient, x, strict=True)]
