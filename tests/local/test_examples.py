@@ -1,4 +1,4 @@
-"""Every example, run as its first lines say."""
+"""Every example, run with the command in its first lines."""
 
 import re
 import shutil
@@ -15,11 +15,11 @@ import pytest
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.conftest import marked
 from tests.local.environments import Environment, environment
-from tests.local.people import Myself, nobody
 from tests.local.shell import ROOT, Shell
+from tests.local.users import CurrentUser, unprivileged_user
 from tests.support.waiting import block_until
 
-pytestmark = pytest.mark.timeout(300)  # the first time, wheels are fetched: 330 MB for Intel's
+pytestmark = pytest.mark.timeout(300)  # the first run downloads wheels: 330 MB for Intel MPI
 
 EXAMPLES = ROOT / "examples"
 NUMPY = ("numpy==2.3.5",)
@@ -31,23 +31,23 @@ PROGRESS = re.compile(
 
 
 @contextmanager
-def somebody(person: Myself, mpi: Environment) -> Iterator[Shell]:
-    """A shell of which nothing is left running."""
-    made = person.shell(mpi)
+def shell_of(user: CurrentUser, mpi: Environment) -> Iterator[Shell]:
+    """A shell that leaves no process."""
+    made = user.shell(mpi)
     yield made
     block_until(lambda: marked(made.runs) == [], 10)
 
 
-# --- all of them: in both kinds of sandbox, by root and by somebody who may do nothing special
+# --- all of them: in both kinds of sandbox, as root and as an unprivileged user
 
 
 @contextmanager
-def called(name: str, home: Path) -> Iterator[Myself]:
-    """Who runs an example."""
-    if name == "myself":
-        yield Myself(home)
+def user_called(name: str, home: Path) -> Iterator[CurrentUser]:
+    """The user that runs an example."""
+    if name == "root":
+        yield CurrentUser(home)
         return
-    with nobody() as made:
+    with unprivileged_user() as made:
         yield made
 
 
@@ -91,20 +91,20 @@ ALL = [
 ]
 
 
-# The fourth pair, root and plain, is what the tests of each MPI run too (`test_mpi`).
+# The fourth pair, root and plain, is covered by `test_mpi`.
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("myself", Kind.NAMESPACES), ("nobody", Kind.NAMESPACES), ("nobody", Kind.PLAIN)],
+    [("root", Kind.NAMESPACES), ("nobody", Kind.NAMESPACES), ("nobody", Kind.PLAIN)],
     ids=["root, namespaces", "nobody, namespaces", "nobody, plain"],
 )
 @pytest.mark.parametrize("example", ALL, ids=str)
 def test_an_example_runs(tmp_path, name, kind, example):
-    with called(name, tmp_path) as person:
-        mpi = person.mpi(example.implementation, *example.packages)
+    with user_called(name, tmp_path) as user:
+        mpi = user.mpi(example.implementation, *example.packages)
         file = EXAMPLES / example.file
         if example.is_compiled:
-            file = compiled(mpi, person.home / "program") / file.name
-        with somebody(person, mpi) as shell:
+            file = compiled(mpi, user.home / "program") / file.name
+        with shell_of(user, mpi) as shell:
             code, out, err = shell.run("run", str(file), "--sandbox", kind.value, *example.options)
         left = [entry.name for entry in shell.runs.iterdir()]
     assert code == 0, out + err
@@ -114,12 +114,12 @@ def test_an_example_runs(tmp_path, name, kind, example):
 
 
 def host_of(worker: str, kind: Kind) -> str:
-    """Where the ranks of a worker say they are: without namespaces all have the machine's name."""
+    """The host name that ranks of a worker see: without namespaces, the machine's."""
     return worker if kind is Kind.NAMESPACES else socket.gethostname()
 
 
 def compiled(mpi: Environment, place: Path) -> Path:
-    """A copy of the directory of pi.c with its program."""
+    """A copy of the directory of pi.c, with the compiled program."""
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler")
     shutil.copytree(EXAMPLES / "pi", place)
@@ -132,7 +132,7 @@ def compiled(mpi: Environment, place: Path) -> Path:
 def test_pi_in_c_is_the_same_with_mpich(tmp_path):
     mpi = environment("MPICH")
     file = compiled(mpi, tmp_path / "program") / "pi-c.yaml"
-    with somebody(Myself(tmp_path), mpi) as shell:
+    with shell_of(CurrentUser(tmp_path), mpi) as shell:
         code, out, err = shell.run("run", str(file), "--set", "implementation=MPICH")
     assert code == 0, out + err
     assert PI in out
@@ -143,30 +143,30 @@ def test_pi_in_c_is_the_same_with_mpich(tmp_path):
 
 @pytest.fixture
 def trainer(tmp_path):
-    with somebody(Myself(tmp_path / "state"), environment("OpenMPI", extra=NUMPY)) as shell:
+    with shell_of(CurrentUser(tmp_path / "state"), environment("OpenMPI", extra=NUMPY)) as shell:
         yield shell
 
 
 def train(shell: Shell, place: Path, *flags: str) -> tuple[int, str]:
-    """Exit code and what was printed of a training."""
+    """Exit code and output of a training."""
     command = ", ".join(["mpirun", "--bind-to", "none", "python3", "train.py", *flags])
     setting = f"{COMMAND}=[{command}]"
     code, out, err = shell.run("run", str(place / "train.yaml"), "--set", setting)
     return code, out + err
 
 
-def test_the_benchmark_tells_its_speed_and_a_loss_that_falls(trainer):
+def test_the_benchmark_prints_its_speed_and_a_falling_loss(trainer):
     code, out, err = trainer.run("run", str(EXAMPLES / "allreduce-benchmark" / "train.yaml"))
     assert code == 0, out + err
-    told = PROGRESS.findall(out)
-    assert [int(step) for step, _ in told] == [1, *range(10, 101, 10)]
-    assert float(told[-1][1]) < 0.7 * float(told[0][1])
+    lines = PROGRESS.findall(out)
+    assert [int(step) for step, _ in lines] == [1, *range(10, 101, 10)]
+    assert float(lines[-1][1]) < 0.7 * float(lines[0][1])
     assert "Ranks:       ['train-worker-0', 'train-worker-1']" in out
     assert re.search(r"^launcher \| total images/sec: \d+\.\d\d$", out, re.M)
     assert "all 2 ranks have the same weights" in out
 
 
-def test_a_seed_says_what_the_losses_are(trainer):
+def test_a_seed_determines_the_losses(trainer):
     place = EXAMPLES / "allreduce-benchmark"
     runs = [
         PROGRESS.findall(train(trainer, place, "--num-batches=10", f"--seed={seed}")[1])
@@ -179,9 +179,9 @@ def test_a_seed_says_what_the_losses_are(trainer):
 
 def test_a_loss_that_does_not_fall_fails_the_job(trainer):
     place = EXAMPLES / "allreduce-benchmark"
-    code, told = train(trainer, place, "--learning-rate=0", "--num-batches=5")
+    code, output = train(trainer, place, "--learning-rate=0", "--num-batches=5")
     assert code == 1
-    assert "the loss did not fall" in told
+    assert "the loss did not fall" in output
 
 
 def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
@@ -190,9 +190,9 @@ def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
     program = (place / "train.py").read_text()
     assert ALLREDUCE in program
     (place / "train.py").write_text(program.replace(ALLREDUCE, "pass"))
-    code, told = train(trainer, place, "--num-batches=5")
+    code, output = train(trainer, place, "--num-batches=5")
     assert code == 1
-    assert "the ranks do not have the same weights" in told
+    assert "the ranks do not have the same weights" in output
 
 
 # --- elastic
@@ -200,13 +200,13 @@ def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
 
 @pytest.fixture
 def shell(tmp_path):
-    with somebody(Myself(tmp_path / "state"), environment("OpenMPI")) as made:
+    with shell_of(CurrentUser(tmp_path / "state"), environment("OpenMPI")) as made:
         yield made
 
 
 @contextmanager
 def elastic(shell: Shell, kind: Kind, rounds: int, steps: int) -> Iterator["subprocess.Popen[str]"]:
-    """The elastic job, for as long as the block lasts at most."""
+    """The elastic job, until the block ends."""
     options = (
         "-q",
         "--sandbox",
@@ -226,15 +226,15 @@ def elastic(shell: Shell, kind: Kind, rounds: int, steps: int) -> Iterator["subp
 
 
 def lines_until(process: "subprocess.Popen[str]", wanted: Callable[[str], bool]) -> list[str]:
-    """What is printed up to the first line that is wanted, and that line."""
+    """The lines up to and including the first one that is wanted."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
-        # After a complaint of mpirun the next line begins with a character that is not shown.
+        # After an error of mpirun the next line starts with a NUL character.
         lines.append(line.removeprefix("launcher | ").strip(" \0\n"))
         if wanted(lines[-1]):
             return lines
-    raise AssertionError("the job ended before that:\n" + "\n".join(lines))
+    raise AssertionError("the job ended first:\n" + "\n".join(lines))
 
 
 def done_by(kind: Kind, workers: int) -> Callable[[str], bool]:
@@ -248,7 +248,7 @@ def scale(shell: Shell, workers: int) -> None:
 
 
 def ranks(shell: Shell) -> list[int]:
-    """The processes that compute."""
+    """The processes of the ranks."""
     return [pid for pid in marked(shell.runs) if command(pid).startswith(b"python3\0round.py")]
 
 
@@ -259,14 +259,14 @@ def command(pid: int) -> bytes:
         return b""
 
 
-def test_the_elastic_job_grows_and_shrinks_and_keeps_what_it_learnt(shell, kind):
+def test_the_elastic_job_grows_and_shrinks_and_keeps_its_state(shell, kind):
     with elastic(shell, kind, rounds=1000, steps=2) as process:
-        told = lines_until(process, done_by(kind, 2))
+        lines = lines_until(process, done_by(kind, 2))
         scale(shell, 3)
-        told += lines_until(process, done_by(kind, 3))
+        lines += lines_until(process, done_by(kind, 3))
         scale(shell, 1)
-        told += lines_until(process, done_by(kind, 1))
-    found = [re.match(r"round (\d+) done .* loss ([\d.]+)$", line) for line in told]
+        lines += lines_until(process, done_by(kind, 1))
+    found = [re.match(r"round (\d+) done .* loss ([\d.]+)$", line) for line in lines]
     ends = [(int(each[1]), float(each[2])) for each in found if each]
     assert [number for number, _ in ends] == list(range(1, len(ends) + 1))
     assert ends[-1][1] < ends[0][1]
@@ -276,7 +276,7 @@ def test_a_round_that_loses_a_worker_is_repeated_without_it(shell, kind):
     with elastic(shell, kind, rounds=1, steps=1_000_000) as process:
         lines_until(process, lambda line: line.startswith("rank 1 of 2 on "))
         scale(shell, 1)
-        told = lines_until(process, lambda line: line.startswith("rank 0 of 1 on "))
+        lines = lines_until(process, lambda line: line.startswith("rank 0 of 1 on "))
         block_until(lambda: len(ranks(shell)) == 1, 10)
-    assert "round 1 is repeated" in told, told
-    assert "round 1 begins on elastic-worker-0" in told
+    assert "round 1 is repeated" in lines, lines
+    assert "round 1 begins on elastic-worker-0" in lines

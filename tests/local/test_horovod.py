@@ -1,6 +1,6 @@
 """`horovodrun` in a launcher: it finds its workers and starts its ranks in them.
 
-The program is Horovod's own. What it starts is ours, for its libraries take minutes to compile.
+`horovodrun` is real. The ranks are ours, because Horovod's libraries take minutes to compile.
 """
 
 import re
@@ -12,15 +12,15 @@ from tests.local.environments import environment
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
-pytestmark = pytest.mark.timeout(300)  # the first time, Horovod is fetched
+pytestmark = pytest.mark.timeout(300)  # the first run downloads Horovod
 
-# It asks one of its frameworks what it was compiled with.
+# horovodrun asks a framework module what it was compiled with.
 FRAMEWORK = """
 import sys, types
 known = sys.modules["horovod.tensorflow"] = types.ModuleType("horovod.tensorflow")
 known.mpi_built = known.gloo_built = lambda: True
 """
-# Where a rank runs is read from its parent: horovodrun gives ranks the variables of the launcher.
+# The parent of a rank knows its pod: horovodrun gives ranks the variables of the launcher.
 RANK = """
 import os, time
 with open(f"/proc/{os.getppid()}/environ") as file:
@@ -32,20 +32,20 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:
 else:
     number, size = os.environ["HOROVOD_RANK"], os.environ["HOROVOD_SIZE"]
 print(f"rank {number} of {size} is in {pod}", flush=True)
-# Open MPI 5.0.11 hangs at times, bare too, where ranks end at once.
+# Open MPI 5.0.11 sometimes hangs if ranks end at once, even without mpijob.
 time.sleep(0.5)
 """
-# It remembers interfaces, also those of clusters that are gone by now.
+# Its cache has interfaces of clusters that no longer exist.
 ALWAYS = ["-np", "2", "--disable-cache", "--network-interfaces", "lo"]
 HOSTFILE = ["--hostfile", "/etc/mpi/hostfile"]
-# What it would say about binding by itself, Open MPI 5 does not understand.
+# Open MPI 5 does not understand the default binding arguments.
 MPI = ["--mpi", "--binding-args=--bind-to none", *HOSTFILE]
 ELASTIC = ["--gloo", "--min-np=2", "--host-discovery-script=/etc/mpi/discover_hosts.sh"]
 
 
 @pytest.fixture
 def shell(tmp_path):
-    """Of somebody who has Horovod."""
+    """A shell with Horovod."""
     (tmp_path / "sitecustomize.py").write_text(FRAMEWORK)
     (tmp_path / "rank.py").write_text(RANK)
     made = Shell(tmp_path / "state", environment("OpenMPI", extra=("horovod==0.28.1",)))

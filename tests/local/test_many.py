@@ -9,7 +9,7 @@ import pytest
 from mpi_operator import embedded
 from mpi_operator.local.runs import run_directories
 from tests.local.conftest import marked, processes
-from tests.local.life import UNTIL_DONE, Life, running
+from tests.local.job_driver import UNTIL_DONE, JobDriver, running
 from tests.support.waiting import until
 
 WORKERS = 64
@@ -58,15 +58,15 @@ async def test_many_workers_leave_nothing(root, tmp_path, kind, temporary):
         async with embedded.machine(
             run.directory, working_directory=work, oversubscribe=True, kind=kind
         ) as cluster:
-            life = Life(cluster, work)
+            job = JobDriver(cluster, work)
             policy = {"cleanPodPolicy": "All"}
             worker = f"mktemp -t {MARK}-XXXXXX; exec sleep 600"
-            await life.submit(UNTIL_DONE, WORKERS, worker=worker, policy=policy)
-            await life.until_workers(running(*range(WORKERS)), 60)
+            await job.submit(UNTIL_DONE, WORKERS, worker=worker, policy=policy)
+            await job.until_workers(running(*range(WORKERS)), 60)
             assert len(marked(root)) > WORKERS
-            life.finish()
-            assert (await life.end()).startswith("Succeeded")
-            await life.until_workers({}, 60)
+            job.finish()
+            assert (await job.end()).startswith("Succeeded")
+            await job.until_workers({}, 60)
             # Before the machine ends, and not only because it ends.
             await until(lambda: pods_in(run.directory) == 1, 10)
             await until(

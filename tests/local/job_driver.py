@@ -1,4 +1,4 @@
-"""A job on the embedded cluster: what it is, what it does, and short ways to ask about it."""
+"""Submits a job to the embedded cluster, changes it, and waits for its states."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ WAIT = "exec sleep 600"
 UNTIL_DONE = "while ! test -e done; do sleep 0.02; done"
 
 
-def job(
+def manifest(
     launcher: str,
     workers: int = 2,
     worker: str = WAIT,
@@ -23,8 +23,8 @@ def job(
     restart_policy: str = "Never",
     **spec: Any,
 ) -> Manifest:
-    """A job whose pods run scripts of a shell; a launcher that fails is tried in a new pod,
-    unless it is to be restarted in place."""
+    """A job whose pods run shell scripts. A failed launcher gets a new pod, unless its
+    `restart_policy` restarts it in place."""
     roles = {
         "Launcher": {"restartPolicy": restart_policy, "template": _template(launcher)},
         "Worker": {"replicas": workers, "template": _template(worker, probe)},
@@ -44,8 +44,8 @@ def _template(script: str, probe: Manifest | None = None) -> Manifest:
     return {"spec": {"containers": [container]}}
 
 
-class Life:
-    """The job `pi` of a namespace, from when it is submitted. Its pods start in `directory`."""
+class JobDriver:
+    """The job `pi` of a namespace. Its pods start in `directory`."""
 
     def __init__(self, cluster: Client, directory: Path, namespace: str = "default") -> None:
         self.cluster = cluster
@@ -53,8 +53,8 @@ class Life:
         self.namespace = namespace
 
     async def submit(self, launcher: str, workers: int = 2, **options: Any) -> None:
-        manifest = job(launcher, workers, namespace=self.namespace, **options)
-        await self.cluster.create(MPI_JOBS, manifest)
+        job = manifest(launcher, workers, namespace=self.namespace, **options)
+        await self.cluster.create(MPI_JOBS, job)
 
     async def change(self, **spec: Any) -> None:
         await self.cluster.patch(MPI_JOBS, "pi", {"spec": spec}, self.namespace)
@@ -76,7 +76,7 @@ class Life:
         return next((each for each in conditions if each["type"] == kind), {})
 
     async def until_condition(self, kind: str, status: str = "True", seconds: float = 30) -> str:
-        """Wait for it; its reason and message."""
+        """Wait for a condition; its reason and message."""
 
         async def is_so() -> bool:
             return (await self.condition(kind)).get("status") == status
@@ -90,7 +90,7 @@ class Life:
         await self.until_condition("Running")
 
     async def end(self) -> str:
-        """Wait until the job has succeeded or failed; how."""
+        """Wait until the job has ended; its last condition."""
 
         async def has_ended() -> bool:
             return bool(await self.condition("Succeeded") or await self.condition("Failed"))
@@ -100,7 +100,7 @@ class Life:
         return f"{kind} {await self.until_condition(kind)}"
 
     async def workers(self) -> dict[str, str]:
-        """The workers there are, and their phases."""
+        """The phases of the workers by name."""
         selector = "training.kubeflow.org/job-role=worker"
         listing = await self.cluster.list(PODS, self.namespace, Selector(labels=selector))
         return {
@@ -127,7 +127,7 @@ class Life:
         return (await self.cluster.list(JOBS, self.namespace)).items
 
     async def exit_codes(self) -> list[int]:
-        """Of the pods of the launcher."""
+        """The exit codes of the launcher pods."""
         selector = "training.kubeflow.org/job-role=launcher"
         listing = await self.cluster.list(PODS, self.namespace, Selector(labels=selector))
         states = [pod["status"]["containerStatuses"][0]["state"] for pod in listing.items]
@@ -139,7 +139,7 @@ class Life:
         return [each.get("message") or each.get("note") or "" for each in found]
 
     def lines(self, name: str) -> list[str]:
-        """What pods have written into a file."""
+        """The words that pods have written to a file."""
         try:
             return (self.directory / name).read_text().split()
         except FileNotFoundError:
@@ -149,10 +149,10 @@ class Life:
         await until(lambda: self.lines(name) == expected, seconds)
 
     def finish(self) -> None:
-        """Let a launcher end that waits for that."""
+        """Let a launcher that runs `UNTIL_DONE` end."""
         (self.directory / "done").touch()
 
 
 def running(*indexes: int) -> dict[str, str]:
-    """Workers that run."""
+    """The phases of these workers when all are running."""
     return {f"pi-worker-{index}": "Running" for index in indexes}
