@@ -11,7 +11,7 @@ import json
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -21,6 +21,7 @@ from mpi_operator.build.config_map import config_map
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import Pod
 from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.remember import remember
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.cache import Cache
 from mpi_operator.kube.resources import PODS
@@ -102,9 +103,10 @@ def reconcile_seconds(workers: int) -> float:
 
 
 def _reconcile(world: World) -> None:
-    seen = world.operator.observer.observe(world.key)
-    if seen is None:
+    observed = world.operator.observer.observe(world.key)
+    if observed is None:
         raise RuntimeError("The job is not in the caches.")
+    seen = replace(observed, state=remember(observed.state, observed, world.now))
     plan = make_plan(seen, world.settings, world.now)
     if plan.actions or status_of(seen, plan.problems, world.now) != seen.job.status:
         raise RuntimeError(f"A settled job has something to do: {plan}")

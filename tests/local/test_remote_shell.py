@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WAITING, WENT_ON, WORKER
+from mpi_operator.build.scripts import EVENT, REMOTE_SHELL, WORKER, Event
 from tests.local.scripts import SHELLS, Scripts, missing
 from tests.support.sshd import SSHD, Sshd
 from tests.support.waiting import block_until
@@ -109,14 +109,14 @@ def test_a_name_that_comes_late_is_waited_for(remote, scripts, sshd):
 def test_what_is_waited_for_is_said(remote):
     process = remote("true")
     line = process.stderr.readline()
-    assert line.startswith(f"{WAITING}pi-worker-1, ")
+    assert line.startswith(f"{EVENT}{Event.WAITING} worker=pi-worker-1 seconds=")
     assert "Connection refused" in line
 
 
 def test_intel_mpi_does_not_keep_it_to_itself(remote, scripts):
     process = remote("true --upstream-host here ", env=GIVES_UP_SOON)
     _, err = process.communicate(timeout=30)
-    assert err.startswith(f"{GAVE_UP}pi-worker-1")
+    assert err.startswith(f"{EVENT}{Event.GAVE_UP} worker=pi-worker-1 ")
     assert scripts.container_log.read_text() == err
 
 
@@ -124,7 +124,7 @@ def test_where_a_container_has_no_log_it_is_said_to_who_started_it(remote, scrip
     scripts.container_log.mkdir()
     _, err = remote("true --upstream-host here ", env=GIVES_UP_SOON).communicate(timeout=30)
     [line] = err.splitlines()
-    assert line.startswith(f"{GAVE_UP}pi-worker-1")
+    assert line.startswith(f"{EVENT}{Event.GAVE_UP} worker=pi-worker-1 ")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_it_gives_up_with_a_sentence_and_a_code_of_its_own(
     _, err = process.communicate(timeout=30)
     assert process.returncode == 79
     [sentence] = err.splitlines()
-    assert sentence.startswith(f"{GAVE_UP}pi-worker-1 after ")
+    assert sentence.startswith(f"{EVENT}{Event.GAVE_UP} worker=pi-worker-1 seconds=")
     assert cause in sentence
     assert scripts.last_words.read_text() == f"{sentence}\n"
 
@@ -197,8 +197,8 @@ def test_a_session_that_breaks_off_is_left_word_of(remote, sshd, scripts, ending
     sshd.start()
     remote(ending).communicate(timeout=30)
     [word] = scripts.last_words.read_text().splitlines()
-    assert word.startswith(f"{LOST}pi-worker-1 after ")
-    assert word.endswith("s: the connection was closed")
+    assert word.startswith(f"{EVENT}{Event.LOST} worker=pi-worker-1 seconds=")
+    assert word.endswith(" cause=the connection was closed")
 
 
 # Ours are minutes. What users say about it counts, as here.
@@ -215,7 +215,7 @@ def test_a_link_that_is_cut_is_noticed_and_left_word_of(remote, sshd, scripts):
     assert process.returncode == 255
     assert err == "Timeout, server 127.0.0.1 not responding.\n"
     [word] = scripts.last_words.read_text().splitlines()
-    assert word.startswith(f"{LOST}pi-worker-1 after ")
+    assert word.startswith(f"{EVENT}{Event.LOST} worker=pi-worker-1 seconds=")
     assert word.endswith(err.strip())
 
 
@@ -317,8 +317,8 @@ def test_who_begins_something_after_a_loss_leaves_word_of_that_once(remote, sshd
     for _ in range(2):
         remote("true", host="pi-worker-0.pi.lab.svc").communicate(timeout=30)
     lost, *others = scripts.last_words.read_text().splitlines()
-    assert lost.startswith(LOST)
-    assert others == [f"{WENT_ON}pi-worker-0"]
+    assert lost.startswith(f"{EVENT}{Event.LOST} ")
+    assert others == [f"{EVENT}{Event.CONTINUED} worker=pi-worker-0"]
 
 
 def test_who_ends_it_ends_ssh(remote, sshd, scripts):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from mpi_operator.build.scripts import GAVE_UP, LOST, REMOTE_SHELL, WORKER
+from mpi_operator.build.scripts import EVENT, REMOTE_SHELL, WORKER, Event
 from mpi_operator.mpi_variables import MPIS
 from tests.local.environments import PACKAGES, environment
 from tests.local.scripts import Scripts
@@ -107,12 +107,12 @@ def test_a_worker_that_breaks_off_is_left_word_of_where_mpirun_ends_well(job):
     assert process.returncode == 0, err
     block_until(lambda: bool(job.scripts.last_words.read_text()))
     [word] = job.scripts.last_words.read_text().splitlines()
-    assert word.startswith(f"{LOST}pi-worker-")
+    assert word.startswith(f"{EVENT}{Event.LOST} worker=pi-worker-")
 
 
 def test_mpirun_ends_when_the_remote_shell_gives_up(job):
     process = job.mpirun("true", MPI_OPERATOR_INIT_TIMEOUT="0")
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert f"{GAVE_UP}pi-worker-" in err
-    assert f"{GAVE_UP}pi-worker-" in job.scripts.last_words.read_text()
+    assert f"{EVENT}{Event.GAVE_UP} worker=pi-worker-" in err
+    assert f"{EVENT}{Event.GAVE_UP} worker=pi-worker-" in job.scripts.last_words.read_text()

@@ -1,6 +1,7 @@
 """What is known about a job, for tests: a usual job with the one thing that matters changed."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,9 +11,12 @@ from msgspec.structs import replace
 from mpi_operator.api import decode_job, labels, names
 from mpi_operator.api.types import MPIJob, MPIJobStatus
 from mpi_operator.build import config_map, service, worker_pod
+from mpi_operator.build.scripts import EVENT, Event
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller import pod_state
 from mpi_operator.controller.cached_types import LauncherJob, Pod, StoredConfigMap, StoredService
+from mpi_operator.controller.job_state import JobState
+from mpi_operator.controller.launcher_status import NO_FAILURE, LastFailure, failure_annotation
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.replacement import Count, as_annotation
 from mpi_operator.kube.resources import Manifest
@@ -24,6 +28,7 @@ A_WHILE = timedelta(minutes=5)
 PLAIN = Settings()
 VOLCANO = Settings(gang_scheduler="volcano")
 PLUGINS = Settings(gang_scheduler="bunch")
+_REMEMBERED = {field.name for field in fields(JobState)}
 
 
 def a_manifest(
@@ -153,6 +158,14 @@ def terminated(
     return [{"name": name, "state": {"terminated": ended}}]
 
 
+def remote_shell_line(
+    event: Event, worker: str = "pi-worker-1", seconds: int | None = None, cause: str = ""
+) -> str:
+    """A line of the remote shell for the operator."""
+    waited = f" seconds={seconds}" if seconds is not None else ""
+    return f"{EVENT}{event} worker={worker}{waited}{f' cause={cause}' if cause else ''}"
+
+
 def unschedulable(message: str = "0/3 nodes are available") -> list[Manifest]:
     """The conditions of a pod that finds no node."""
     return [
@@ -166,10 +179,14 @@ def unschedulable(message: str = "0/3 nodes are available") -> list[Manifest]:
 
 
 def a_config_map(
-    job: MPIJob, hosts: Iterable[int] = (), counts: Mapping[int, Count] | None = None
+    job: MPIJob,
+    hosts: Iterable[int] = (),
+    counts: Mapping[int, Count] | None = None,
+    failure: LastFailure = NO_FAILURE,
 ) -> StoredConfigMap:
     """The ConfigMap that lists these hosts."""
-    manifest = config_map.config_map(job, hosts, PLAIN, as_annotation(counts or {}))
+    notes = {**as_annotation(counts or {}), **failure_annotation(failure)}
+    manifest = config_map.config_map(job, hosts, PLAIN, notes)
     manifest["metadata"]["uid"] = "uid-of-config"
     return msgspec.convert(manifest, StoredConfigMap)
 
@@ -186,10 +203,15 @@ def observed(
     *,
     hosts: Any = None,
     counts: Any = None,
+    failure: Any = NO_FAILURE,
     **more: Any,
 ) -> Observed:
-    """A job that has what pods need. Its ConfigMap lists those that run, unless it is said."""
+    """A job that has what pods need. Its ConfigMap lists those that run, unless `hosts` is given.
+
+    Fields of `JobState` go into the state.
+    """
     pods_: tuple[Pod, ...] = tuple(workers)
+    remembered = {name: more.pop(name) for name in _REMEMBERED & more.keys()}
     running = {
         names.worker_index(job, pod.metadata.name) for pod in pods_ if pod_state.is_running(pod)
     }
@@ -199,8 +221,8 @@ def observed(
             "job": job,
             "worker_pods": pods_,
             "service": a_service(job),
-            "config_map": a_config_map(job, listed, counts),
-            "keys_checked": NOW,
+            "config_map": a_config_map(job, listed, counts, failure),
+            "state": JobState(**{"keys_checked": NOW, **remembered}),
             **more,
         }
     )

@@ -7,6 +7,7 @@ at a time, and time passes only when a test says so.
 
 import asyncio
 import atexit
+import dataclasses
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from mpi_operator.controller.plan import Plan, make_plan
 from mpi_operator.controller.publish import Publisher
 from mpi_operator.controller.reconcile_limiter import ReconcileLimiter
 from mpi_operator.controller.reconciler import Reconciler
+from mpi_operator.controller.remember import remember
 from mpi_operator.controller.write_limiter import WriteLimiter
 from mpi_operator.embedded import MPI_JOB_KIND
 from mpi_operator.kube import errors
@@ -97,25 +99,21 @@ def start_operator(
     clock: Callable[[], datetime],
 ) -> Operator:
     """An operator that remembers nothing."""
-    caches, job_states = Caches(read, ("",), settings, UNMEASURED), JobStates()
+    caches = Caches(read, ("",), settings, UNMEASURED)
     metrics = JobMetrics(CollectorRegistry())
-    observer = Observer(caches, job_states, clock)
-    limiter = WriteLimiter(8)
-    executor = Executor(
-        write, caches, settings, job_states, limiter, make_keys=lambda: _KEYS, clock=clock
-    )
+    observer = Observer(caches)
+    executor = Executor(write, caches, settings, WriteLimiter(8), make_keys=lambda: _KEYS)
     reconciler = Reconciler(
         observer,
         executor,
-        Publisher(write, caches, job_states, events, metrics, clock),
-        LogReader(write, job_states, clock),
-        job_states,
+        Publisher(write, caches, events, metrics),
+        LogReader(write),
         settings,
         ReconcileLimiter(1),
         metrics,
         clock,
     )
-    return Operator(caches, job_states, observer, executor, reconciler)
+    return Operator(caches, reconciler._states, observer, executor, reconciler)
 
 
 class World:
@@ -214,8 +212,13 @@ class World:
         return result(coroutine) if loop.is_running() else loop.run_until_complete(coroutine)
 
     async def _observe(self) -> Observed | None:
+        """What is observed, and what is remembered of it."""
         self._catch_up()
-        return self.operator.observer.observe(self.key)
+        seen, states = self.operator.observer.observe(self.key), self.operator.job_states
+        if seen is None:
+            return None
+        state = states.put(seen.job, remember(states.of(seen.job), seen, self.now))
+        return dataclasses.replace(seen, state=state)
 
     async def _reconcile(self, key: Key) -> float | None:
         self._catch_up()

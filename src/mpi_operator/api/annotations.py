@@ -18,6 +18,7 @@ LOST_WORKERS = _PREFIX + "lost-workers"
 
 # On the ConfigMap of a job: what the operator has to remember across restarts.
 WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
+LAUNCHER_LAST_FAILURE = _PREFIX + "launcher-last-failure"
 
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"

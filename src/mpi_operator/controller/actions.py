@@ -1,4 +1,4 @@
-"""What a plan can consist of. Data: `execute` does it, tests and logs read it."""
+"""What a plan can consist of, as data: `execute` carries it out, tests read it."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -17,7 +17,7 @@ class Create:
 
     resource: Resource
     manifest: Manifest
-    events: tuple[JobEvent, ...] = ()  # to be told when it is done
+    events: tuple[JobEvent, ...] = ()  # recorded when it is done
 
     @property
     def key(self) -> Key:
@@ -27,21 +27,21 @@ class Create:
 
 @dataclass(frozen=True)
 class CreateKeys:
-    """Make a key pair and store it, unless the job has one. Keys are random: not for plans."""
+    """Create a key pair, unless the job has one. Keys are random, so they are not in the plan."""
 
     job: MPIJob
 
 
 @dataclass(frozen=True)
 class AdoptLauncher:
-    """Label a launcher of the operator before us, if it is the job's: else no cache knows it."""
+    """Label a launcher that the Go operator created for the job: else no cache has it."""
 
     job: MPIJob
 
 
 @dataclass(frozen=True)
 class Patch:
-    """Merge something into an object, if it is still that very one."""
+    """Merge something into an object, if it still has this uid."""
 
     resource: Resource
     key: Key
@@ -52,7 +52,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Resume:
-    """Let a suspended launcher start, with the scheduling directives of today."""
+    """Start a suspended launcher, with the current scheduling directives."""
 
     key: Key
     uid: str
@@ -61,7 +61,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class Delete:
-    """Remove an object, if it is still that very one."""
+    """Delete an object, if it still has this uid."""
 
     resource: Resource
     key: Key

@@ -1,7 +1,7 @@
-"""What the caches keep of each kind of object: only what deciding needs.
+"""What the caches keep of each kind of object: only what decisions need.
 
-A job is kept as its bytes. It is small that way, and one that does not fit its type is read like
-any other: what is wrong with it is for its status to say.
+A job is kept as its bytes. It is small that way, and an invalid job is read like any other: its
+status reports what is wrong with it.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Metadata(objects.Metadata, frozen=True):
 
 
 class StoredJob(Object, frozen=True):
-    """A job as the server has it, not looked into."""
+    """A job as the server has it, not decoded."""
 
     metadata: Metadata = Metadata()
     spec: msgspec.Raw = _NOTHING
@@ -59,7 +59,7 @@ class StoredJob(Object, frozen=True):
         # A view would keep the whole line of the watch alive, managed fields and all.
         force_setattr(self, "spec", self.spec.copy())
         force_setattr(self, "status", self.status.copy())
-        # kubectl's copy of the whole job: nobody here reads it.
+        # kubectl's copy of the whole job is not needed.
         self.metadata.annotations.pop(_LAST_APPLIED, None)
 
     def manifest(self) -> Manifest:
@@ -117,7 +117,7 @@ class LauncherJob(Object, frozen=True):
 
 
 class StoredConfigMap(Object, frozen=True):
-    """The hostfile, the script that discovers hosts, and what we must not forget."""
+    """The hostfile, the script that discovers hosts, and what must survive a restart."""
 
     metadata: Metadata = Metadata()
     data: dict[str, str] = msgspec.field(default_factory=dict)
@@ -129,7 +129,7 @@ class StoredConfigMap(Object, frozen=True):
 
 
 class ServiceSpec(Compact, frozen=True):
-    """What of a Service is ours to keep right."""
+    """The part of a Service that the operator maintains."""
 
     selector: dict[str, str] = msgspec.field(default_factory=dict)
     publish_not_ready_addresses: bool = False
@@ -160,7 +160,7 @@ class PriorityClass(Object, frozen=True):
 
 
 def is_controlled_by(found: Object, job: types.MPIJob) -> bool:
-    """Whether an object is the job's own: a job of the same name before it is another one."""
+    """Whether the job owns an object; a former job of the same name is another one."""
     owner = found.metadata.controller
     return owner is not None and owner.uid == job.metadata.uid
 

@@ -1,4 +1,4 @@
-"""What is known of the cluster: one cache per kind of object and watched namespace.
+"""What is known of the cluster: one cache for each kind of object and watched namespace.
 
 Watches are narrowed on the server to what carries our label. Secrets are not watched at all.
 """
@@ -79,7 +79,7 @@ class Cached(Generic[T]):
         return informer.store.count(_BY_JOB, str(job)) if informer else 0
 
     def wrote(self, manifest: Manifest) -> None:
-        """Lay the server's answer to a write of ours over what is known."""
+        """Take in the server's answer to a write of ours before the watch reports it."""
         if informer := self._informer(manifest["metadata"].get("namespace", "")):
             informer.wrote(manifest)
 
@@ -115,7 +115,7 @@ def job_key(known: Object) -> Key | None:
 
 
 class Caches:
-    """Everything that deciding about jobs looks at."""
+    """All objects that decisions about jobs are based on."""
 
     def __init__(
         self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: "Metrics"
@@ -142,7 +142,7 @@ class Caches:
 
     @property
     def children(self) -> Iterator[Cached[Any]]:
-        """The caches of what jobs are made of."""
+        """The caches of the objects that jobs own."""
         yield self.pods
         yield self.launchers
         yield self.services
@@ -151,7 +151,7 @@ class Caches:
             yield self.pod_groups
 
     def wrote(self, resource: Resource, manifest: Manifest) -> None:
-        """Lay the server's answer to a write of ours over what is known."""
+        """Take in the server's answer to a write of ours before the watch reports it."""
         for cached in self:
             if cached.resource == resource:
                 cached.wrote(manifest)

@@ -1,4 +1,4 @@
-"""What is left of a job when it has finished. Its end is on record by then."""
+"""What is left of a job that has finished. Its end is stored by then."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,49 +12,52 @@ from mpi_operator.kube.resources import JOBS, PODS, Key
 from . import pod_state
 from .actions import Action, Delete, delete
 from .cached_types import MPI_JOBS, Pod
+from .decision import Decision, ahead
 from .launcher import stopping_actions
 from .observed import Observed
 
 
-def cleanup_actions(seen: Observed, settings: Settings, now: datetime) -> Iterator[Action]:
-    """Delete what the policies say, by owner: pods of a formerly larger size go too."""
-    yield from stopping_actions(seen)
-    for pod in seen.worker_pods:
-        if _is_cleaned(pod, seen.job.spec.run_policy.clean_pod_policy):
-            yield delete(PODS, pod)
-    yield from pod_group_deletion(seen, settings)
-    wait = time_to_live(seen, now)
-    if wait is not None and wait <= timedelta(0):
-        yield from _expiry(seen)
+def clean_up(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    """Delete what the policies say, by owner: that includes pods of a formerly larger size."""
+    policy = seen.job.spec.run_policy.clean_pod_policy
+    wait = _time_to_live(seen, now)
+    is_expired = wait is not None and wait <= timedelta(0)
+    actions = (
+        *stopping_actions(seen),
+        *(delete(PODS, pod) for pod in seen.worker_pods if _is_cleaned(pod, policy)),
+        *pod_group_deletion(seen, settings),
+        *(_expiry(seen) if is_expired else ()),
+    )
+    return Decision(actions, requeue_after=ahead(wait))
 
 
 def pod_group_deletion(seen: Observed, settings: Settings) -> Iterator[Action]:
-    """Nobody waits for the group any more."""
+    """Remove the group: no pod waits for it any more."""
     group = seen.pod_group
     if settings.gang_scheduler and group is not None and not group.metadata.deletion_timestamp:
         yield delete(pod_group.resource(settings), group)
 
 
-def time_to_live(seen: Observed, now: datetime) -> timedelta | None:
-    """How long what `ttlSecondsAfterFinished` is about is still kept; None where for ever."""
+def _time_to_live(seen: Observed, now: datetime) -> timedelta | None:
+    """How long `ttlSecondsAfterFinished` still keeps the job; None where it is kept for ever."""
     ttl, completed = (
         seen.job.spec.run_policy.ttl_seconds_after_finished,
         seen.job.status.completion_time,
     )
-    if ttl is None or completed is None or (seen.launcher is None and not _goes_itself(seen)):
+    if ttl is None or completed is None or (seen.launcher is None and not _ttl_deletes_job(seen)):
         return None
     return completed + timedelta(seconds=ttl) - now
 
 
 def _expiry(seen: Observed) -> Iterator[Action]:
-    if _goes_itself(seen):
+    if _ttl_deletes_job(seen):
         metadata = seen.job.metadata
         yield Delete(MPI_JOBS, Key(metadata.namespace, metadata.name), metadata.uid)
     elif seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
         yield delete(JOBS, seen.launcher)
 
 
-def _goes_itself(seen: Observed) -> bool:
+def _ttl_deletes_job(seen: Observed) -> bool:
     return annotations.is_on(seen.job.metadata.annotations, annotations.TTL_DELETES_JOB)
 
 

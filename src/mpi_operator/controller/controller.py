@@ -1,4 +1,4 @@
-"""The parts put together: caches, queue, reconciler, events. It does not know what cluster it has.
+"""Wires caches, queue, reconciler and events together, for any kind of cluster.
 
 caches ──► queue ──► reconciler ──► writer
 """
@@ -20,7 +20,6 @@ from mpi_operator.kube.workqueue import WorkQueue
 from .cached_types import Pod, StoredJob
 from .caches import Caches, job_key
 from .execute import Executor, new_key_pair
-from .job_state import JobStates
 from .launcher_log import LogReader
 from .observe import Observer
 from .publish import Publisher
@@ -33,17 +32,17 @@ if TYPE_CHECKING:
 
     from .metrics import JobMetrics
 
-# A look at a job costs more the more pods it has, and they all change at the same time: with a
-# thousand of them a look every half second is enough, with two it comes nearly at once.
-_PATIENCE_PER_POD = 0.0005
-_SHORTEST_PATIENCE = 0.02
-_LONGEST_PATIENCE = 0.5
-_MOST_ASIDE = 100  # jobs that are worked on for longer, beside those
+# A reconcile costs more the more pods a job has, and they all change at the same time: with a
+# thousand of them one every half second is enough, with two it comes nearly at once.
+_DELAY_PER_POD = 0.0005  # seconds
+_SHORTEST_DELAY = 0.02
+_LONGEST_DELAY = 0.5
+_MOST_SLOW = 100  # slow reconciles, beside those that the limiter counts
 _UNCOUNTED = cast("JobMetrics", UNMEASURED)
 
 
 class Controller:
-    """Looks after the jobs of some namespaces, or of all of them."""
+    """Reconciles the jobs of some namespaces, or of all of them."""
 
     def __init__(
         self,
@@ -59,24 +58,17 @@ class Controller:
         make_keys: Callable[[], KeyPair] = new_key_pair,
     ) -> None:
         metrics, job_metrics = metrics or UNMEASURED, job_metrics or _UNCOUNTED
-        self._concurrency = concurrency + _MOST_ASIDE
+        self._concurrency = concurrency + _MOST_SLOW
         self._caches = Caches(reader, namespaces, settings, metrics)
-        self._memories = JobStates()
         self._queue: WorkQueue[Key] = WorkQueue("mpijobs", metrics=metrics)
         self._events = EventRecorder(writer, "mpi-job-controller", metrics=metrics)
         self._reconciler = Reconciler(
-            Observer(self._caches, self._memories),
+            Observer(self._caches),
             Executor(
-                writer,
-                self._caches,
-                settings,
-                self._memories,
-                WriteLimiter(write_slots),
-                make_keys=make_keys,
+                writer, self._caches, settings, WriteLimiter(write_slots), make_keys=make_keys
             ),
-            Publisher(writer, self._caches, self._memories, self._events, job_metrics),
-            LogReader(reader, self._memories),
-            self._memories,
+            Publisher(writer, self._caches, self._events, job_metrics),
+            LogReader(reader),
             settings,
             ReconcileLimiter(concurrency),
             job_metrics,
@@ -96,18 +88,18 @@ class Controller:
         await self._caches.synced()
 
     async def refresh(self) -> None:
-        """Read everything again: what somebody else wrote until we were let to must be known."""
+        """Read everything again: another leader may have written until now."""
         await self._caches.refresh()
 
     async def lead(self) -> None:
-        """Look at every job, and then at what changes, until `stop` is called."""
+        """Reconcile every job, and then those that change, until `stop` is called."""
         async with self._events:
             for job in self._caches.jobs:
                 self._queue.add(job.metadata.key)
             await work(self._queue, self._reconciler.reconcile, self._concurrency)
 
     def stop(self) -> None:
-        """Take no more jobs; `lead` ends when what is under way has ended."""
+        """Take no more jobs; `lead` ends when the reconciles under way have ended."""
         self._queue.close()
 
     @property
@@ -131,23 +123,16 @@ class Controller:
         known = change.new or change.old
         if known is None:
             return
-        key = known.metadata.key
-        memory = self._memories.find(key)
-        is_echo = (
-            memory is not None
-            and change.new is not None
-            and change.new.metadata.resource_version == memory.version
-        )
-        if not is_echo:
+        key, version = known.metadata.key, known.metadata.resource_version
+        if change.new is None or not self._reconciler.is_own_write(key, version):
             self._queue.add(key)
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         known = change.new or change.old
         key = job_key(known) if known else None
         if key is not None:
-            patience = _PATIENCE_PER_POD * self._caches.pods.count_of_job(key)
-            patience = min(max(patience, _SHORTEST_PATIENCE), _LONGEST_PATIENCE)
-            self._queue.add_after(key, patience)
+            delay = _DELAY_PER_POD * self._caches.pods.count_of_job(key)
+            self._queue.add_after(key, min(max(delay, _SHORTEST_DELAY), _LONGEST_DELAY))
 
     def _child_changed(self, change: Change[Object]) -> None:
         known = change.new or change.old

@@ -55,7 +55,7 @@ def status_events(
 def _about_running(
     before: Condition | None, after: Condition, problem: Problem | None
 ) -> Iterator[JobEvent]:
-    """That it runs, and what is in its way. That it stopped is told by another condition."""
+    """That it runs, and its problem. Another condition reports that it stopped."""
     if after.is_true and not (before and before.is_true):
         yield normal(after.reason, after.message)
     if problem is not None and (after.is_true or after.reason == problem.reason):

@@ -1,7 +1,7 @@
-"""Doing what a plan says.
+"""Carries out a plan.
 
-What the server refuses is not an error here but a part of the outcome, for the status has to tell
-it. Anything else that goes wrong ends the plan, and the queue tries again.
+What the server refuses is no error here but part of the outcome, because the status reports it.
+Any other failure ends the plan, and the queue tries again.
 """
 
 import asyncio
@@ -24,19 +24,17 @@ from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Reso
 from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
 from .cached_types import is_controlled_by
 from .caches import Caches
-from .clock import Clock, utc_now
 from .events import JobEvent
-from .job_state import JobState, JobStates
 from .observed import Taken
 from .problems import Problem, ProblemReason, condensed, is_admission, refusal
 from .write_limiter import WriteLimiter
 
-# So many writes of one stage at first, and some more at a time for each that went well: what is
+# A stage begins with so many writes at a time, and adds some for each that succeeds: what is
 # refused once is mostly refused a thousand times.
 _FIRST = 8
 _MORE = 2
-# A new connection costs as much as a few writes, so a hand has to have some to do.
-_EACH_DOES = 4
+# A new connection costs as much as a few writes, so each task needs some to do.
+_WRITES_PER_TASK = 4
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -52,9 +50,11 @@ class Outcome:
 
     problems: list[Problem] = field(default_factory=list)
     refused: set[tuple[Resource, Key]] = field(default_factory=set)  # what the problems are about
+    deleted: set[Delete] = field(default_factory=set)
+    has_keys: bool = False  # the Secret was created or found
     events: list[JobEvent] = field(default_factory=list)
     error: Exception | None = None  # what the queue should try again
-    is_stale: bool = False  # the world was not as observed: look at it again
+    is_stale: bool = False  # the cluster was not as observed
 
     def refuse(self, action: Action, why: Problem) -> None:
         self.problems.append(why)
@@ -91,22 +91,18 @@ class Executor:
         client: Client,
         caches: Caches,
         settings: Settings,
-        memories: JobStates,
-        slots: WriteLimiter,
+        limiter: WriteLimiter,
         *,
         make_keys: Callable[[], KeyPair] = new_key_pair,
-        clock: Clock = utc_now,
     ) -> None:
         self._client = client
         self._caches = caches
         self._settings = settings
-        self._slots = slots
+        self._limiter = limiter
         self._make_keys = make_keys
-        self._clock = clock
-        self._memories = memories
 
     async def execute(self, job: MPIJob, stages: Sequence[Sequence[Action]]) -> Outcome:
-        """Do the stages one after the other, up to the first that does not succeed."""
+        """Carry out the stages one after the other, up to the first that does not succeed."""
         outcome = Outcome()
         for stage in stages:
             await _Stage(self, job, stage, outcome).run()
@@ -116,10 +112,10 @@ class Executor:
         return outcome
 
     async def do(self, job: MPIJob, action: Action, outcome: Outcome) -> None:
-        """Do one thing; what became of it goes into the outcome."""
+        """Carry out one action; the result goes into the outcome."""
         key = Key(job.metadata.namespace, job.metadata.name)
         try:
-            async with self._slots.slot(key):
+            async with self._limiter.slot(key):
                 await self._do(job, action, outcome)
         except _REFUSALS as error:
             why = refusal(error, _describe(action), is_template=_has_template(action))
@@ -132,7 +128,7 @@ class Executor:
         except errors.Conflict:
             outcome.is_stale = True
         except errors.ServerError as error:
-            if is_admission(error):  # a webhook that is down is a person's business
+            if is_admission(error):  # a person has to mend a webhook that is down
                 outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.error = error
@@ -153,24 +149,24 @@ class Executor:
             case Resume():
                 await self._resume(action)
             case Delete():
-                await self._delete(action, self._memories.of(job), outcome)
+                await self._delete(action, outcome)
 
     async def _create(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
         try:
             stored = await self._client.create(action.resource, action.manifest)
         except errors.AlreadyExists:
-            await self._meet(job, action, outcome)
+            await self._handle_existing(job, action, outcome)
         else:
             self._caches.wrote(action.resource, stored)
             outcome.events.extend(action.events)
 
-    async def _meet(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
-        """Deal with an object that we did not know of: ours after all, or somebody else's."""
+    async def _handle_existing(self, job: MPIJob, action: Create, outcome: Outcome) -> None:
+        """Handle an object that no cache had: it is the job's after all, or another owner's."""
         outcome.is_stale = True
         try:
             stored = await self._client.get(action.resource, action.key.name, action.key.namespace)
         except errors.NotFound:
-            return  # it went in between
+            return  # it was deleted in between
         if not _is_ours(stored, job):
             outcome.refuse(action, _taken(action))
             return
@@ -191,13 +187,13 @@ class Executor:
             outcome.is_stale = True
 
     async def _adopt(self, resource: Resource, stored: Manifest, wanted: Manifest) -> Manifest:
-        """Label what the operator before us made, or we would never hear of it."""
+        """Label what the Go operator created: only labelled objects are watched."""
         metadata = stored["metadata"]
         change: Manifest = {
             "metadata": {"uid": metadata["uid"], "labels": wanted["metadata"]["labels"]}
         }
         if resource == JOBS:
-            # Kubernetes would delete it when it has finished, maybe before we have looked.
+            # Kubernetes would delete it when it has finished, maybe before the end is stored.
             change["spec"] = {"ttlSecondsAfterFinished": None}
         return await self._client.patch(resource, metadata["name"], change, metadata["namespace"])
 
@@ -207,14 +203,14 @@ class Executor:
         except errors.AlreadyExists:
             if not await self._has_keys(job, action, outcome):
                 return
-        self._memories.of(job).keys_checked = self._clock()
+        outcome.has_keys = True
 
     async def _has_keys(self, job: MPIJob, action: CreateKeys, outcome: Outcome) -> bool:
-        """Whether the Secret that is there is the job's."""
+        """Whether the Secret that exists is the job's."""
         try:
             stored = await self._client.get(SECRETS, names.ssh_secret(job), job.metadata.namespace)
         except errors.NotFound:
-            outcome.is_stale = True  # it went in between
+            outcome.is_stale = True  # it was deleted in between
             return False
         if not _is_ours(stored, job):
             outcome.refuse(action, _taken(action))
@@ -232,7 +228,7 @@ class Executor:
         self._caches.wrote(action.resource, stored)
 
     async def _resume(self, action: Resume) -> None:
-        """Let a launcher start. Merging would keep the node selector of its last queue."""
+        """Start a launcher. A merge patch would keep the node selector of its last queue."""
         stored = await self._client.get(JOBS, action.key.name, action.key.namespace)
         if stored["metadata"]["uid"] != action.uid:
             raise errors.Conflict(errors.Status(message="the launcher is another one by now"))
@@ -245,10 +241,8 @@ class Executor:
         resumed = launcher_job.resumed(stored, action.job, self._settings)
         self._caches.wrote(JOBS, await self._client.replace(JOBS, resumed))
 
-    async def _delete(self, action: Delete, memory: JobState, outcome: Outcome) -> None:
-        if action in memory.deleted:
-            return  # the watch has not told of it yet
-        # Not found: it is gone. A conflict: another one has its name by now.
+    async def _delete(self, action: Delete, outcome: Outcome) -> None:
+        # Not found: it is gone. A conflict: another object has its name by now.
         with suppress(errors.NotFound, errors.Conflict):
             await self._client.delete(
                 action.resource,
@@ -257,11 +251,11 @@ class Executor:
                 DeleteOptions(uid=action.uid, grace_period_seconds=0 if action.by_force else None),
             )
             outcome.events.extend(action.events)
-        memory.deleted.add(action)
+        outcome.deleted.add(action)
 
 
 class _Stage:
-    """The actions of a stage, as many at a time as go well."""
+    """The actions of a stage: more at a time while they succeed."""
 
     def __init__(
         self, executor: Executor, job: MPIJob, actions: Sequence[Action], outcome: Outcome
@@ -269,7 +263,7 @@ class _Stage:
         self._executor = executor
         self._job = job
         self._remaining: Iterator[Action] = iter(actions)
-        self._most_tasks = min(len(actions), max(_FIRST, len(actions) // _EACH_DOES))
+        self._most_tasks = min(len(actions), max(_FIRST, len(actions) // _WRITES_PER_TASK))
         self._outcome = outcome
         self._tasks = 0
 
@@ -292,7 +286,7 @@ class _Stage:
 
 
 def _describe(action: Action) -> str:
-    """What was refused, for a sentence that goes on with the server's words."""
+    """What was refused; the server's words follow."""
     match action:
         case Create():
             return f"{action.resource.kind} {action.key.name} was not created"
@@ -314,7 +308,7 @@ def _taken(action: Action) -> Problem:
 
 
 def _has_template(action: Action) -> bool:
-    """Whether what is wrong with this can only be what the job says about its pods."""
+    """Whether only the pod templates of the job can make this invalid."""
     return isinstance(action, Create) and action.resource in (PODS, JOBS)
 
 

@@ -1,8 +1,8 @@
-"""When a start has taken too long: only where the annotation `init-timeout` of a job says so.
+"""When a start has taken too long, where the annotation `init-timeout` of a job limits it.
 
-Without it a job waits for as long as it takes: queues, gangs and autoscalers take their time. What
-keeps the pods from running is told by others (`pod_problems`); here it is only decided that it is
-enough. Once a job has run, or its launcher has failed, its start is over.
+Without it a job waits as long as it takes: queues, gangs and autoscalers take their time.
+`pod_diagnostics` reports what keeps the pods from running; this only decides that it took too long.
+Once a job has run, or its launcher has failed, its start is over.
 """
 
 from datetime import datetime, timedelta
@@ -11,38 +11,29 @@ from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
 
 from . import pod_state
-from .launcher_log import given_up
+from .decision import Decision
+from .launcher_log import unreachable_worker
 from .observed import Observed
 from .problems import Problem, ProblemReason
 
-_NOW = timedelta(0)
 
-
-def init_timeout(seen: Observed, now: datetime) -> Problem | None:
-    """Why the start of a job has failed, if it has."""
-    limit = _limit(seen)
+def init_timeout(seen: Observed, now: datetime) -> Decision:
+    """Fail a job whose start takes too long, or whose launcher gave up on a worker."""
+    limit = annotations.init_timeout(seen.job.metadata.annotations)
     if limit is None:
-        return None
-    if sentence := _given_up(seen):
-        return _problem(limit, sentence)
-    left = time_to_init_timeout(seen, now)
-    return _problem(limit, _missing(seen)) if left is not None and left <= _NOW else None
-
-
-def time_to_init_timeout(seen: Observed, now: datetime) -> timedelta | None:
-    """How long the start may still take; None where nobody counts."""
-    limit = _limit(seen)
-    if limit is None or not _is_starting(seen):
-        return None
-    return _began(seen, now) + limit - now
-
-
-def _limit(seen: Observed) -> timedelta | None:
-    return annotations.init_timeout(seen.job.metadata.annotations)
+        return Decision()
+    if sentence := _unreachable_worker(seen):
+        return Decision(problems=(_problem(limit, sentence),))
+    if not _is_starting(seen):
+        return Decision()
+    wait = _began(seen, now) + limit - now
+    if wait > timedelta(0):
+        return Decision(requeue_after=wait)
+    return Decision(problems=(_problem(limit, _missing(seen)),))
 
 
 def _began(seen: Observed, now: datetime) -> datetime:
-    """When the job started, or was resumed: now, if that is not on record yet."""
+    """When the job started, or was resumed: now, if that is not stored yet."""
     status = seen.job.status
     is_resumed = conditions.is_true(status.conditions, ConditionType.SUSPENDED)
     return now if status.start_time is None or is_resumed else status.start_time
@@ -56,21 +47,21 @@ def _is_starting(seen: Observed) -> bool:
 
 
 def _runs(seen: Observed) -> bool:
-    """Whether it has come to run by now, and only its status does not say so yet."""
+    """Whether it runs by now, and only its status does not say so yet."""
     return seen.are_workers_running and any(map(pod_state.is_running, seen.launcher_pods))
 
 
-def _given_up(seen: Observed) -> str:
-    """What the first try of the launcher says. Further ones begin after the start."""
+def _unreachable_worker(seen: Observed) -> str:
+    """The worker that the first try of the launcher gave up on. Later tries are no start."""
     first = min(seen.launcher_pods, key=pod_state.by_age, default=None)
     failed = seen.launcher.status.failed if seen.launcher else 0
     if first is None or failed > 1 or pod_state.ends(first) > 1:
         return ""
-    return given_up(seen, pod_state.last_words(first))
+    return unreachable_worker(seen, pod_state.last_words(first))
 
 
 def _missing(seen: Observed) -> str:
-    """Who is not there."""
+    """The workers that are missing."""
     is_there = pod_state.is_ready if seen.job.spec.launcher_waits else pod_state.is_running
     absent = [
         names.worker(seen.job, index)
@@ -78,14 +69,15 @@ def _missing(seen: Observed) -> str:
         if (pod := seen.workers.get(index)) is None or not is_there(pod)
     ]
     if not absent:
-        return "the launcher does not run"
+        return "the launcher is not running"
     first, *others = absent
     more = f" and {len(others)} more" if others else ""
     state = "ready" if seen.job.spec.launcher_waits else "running"
-    return f"{first}{more} of {seen.job.spec.worker_count} workers not {state}"
+    verb = "are" if others else "is"
+    return f"{first}{more} of {seen.job.spec.worker_count} workers {verb} not {state}"
 
 
 def _problem(limit: timedelta, why: str) -> Problem:
     seconds = int(limit.total_seconds())
-    message = f"The job did not start within {seconds} s ({annotations.INIT_TIMEOUT}): {why}"
+    message = f"Job did not start within {seconds}s ({annotations.INIT_TIMEOUT}): {why}"
     return Problem(ProblemReason.INIT_TIMEOUT, message, is_fatal=True)

@@ -14,7 +14,7 @@ from .observed import Observed
 
 
 def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
-    """Let the launcher start, as soon as it may."""
+    """Start the launcher as soon as it may."""
     if seen.job.spec.launcher_waits and not seen.are_workers_ready:
         return
     launcher = seen.launcher
@@ -26,9 +26,9 @@ def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
 
 
 def adopting_actions(seen: Observed) -> Iterator[Action]:
-    """Get to know a launcher that the operator before us made: we only hear of what is labelled."""
+    """Adopt a launcher that the Go operator created: only labelled objects are watched."""
     strays = seen.stray_launcher_pods
-    if seen.is_finished:  # what has ended needs no stopping
+    if seen.is_finished:  # a pod that has ended needs no stopping
         strays = tuple(pod for pod in strays if not pod_state.has_ended(pod))
     if strays:
         yield AdoptLauncher(seen.job)

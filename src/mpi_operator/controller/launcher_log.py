@@ -1,160 +1,187 @@
 """What the log and the termination message of a launcher say about its workers.
 
 Only the launcher knows whether names resolve and which workers answer in the network of a job. Its
-remote shell prints that to the log every 30s while it waits, so the operator reads the log: first
-after 30s, then less and less often, and every 30s while the launcher waits.
+remote shell (`build/scripts/remote_shell.sh`) prints that as lines of `key=value` fields, in the
+log every 30s while it waits, and in the termination message when a worker is lost. So the operator
+reads the log: first after 30s, then less and less often, and every 30s while the launcher waits.
 """
 
 import asyncio
+import logging
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from mpi_operator.api import conditions, names
-from mpi_operator.api.types import ConditionType, MPIJob
+from mpi_operator.api import names
+from mpi_operator.api.types import MPIJob
 from mpi_operator.build import remote_shell
 from mpi_operator.build.implementations import chooses_remote_shell
-from mpi_operator.build.scripts import GAVE_UP, LOST, WAITING, WENT_ON
+from mpi_operator.build.scripts import EVENT, Event
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, LogOptions
 
 from . import pod_state
 from .cached_types import Pod
-from .clock import Clock, utc_now
-from .job_state import JobStates
-from .observed import LogReading, Observed
+from .job_state import LogReading
+from .observed import Observed
 from .problems import Problem, ProblemReason
+
+# The remote shell repeats itself every 30s, and less often where name servers are slow.
+_FRESH = timedelta(minutes=2)
+_FIRST = timedelta(seconds=30)
+_WHILE_IT_WAITS = timedelta(seconds=30)
+_LONGEST_CAUSE = 200
+_MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # programs print what they like
+_TIMEOUT = 3.0  # seconds, for a node that does not answer
+
+_LINE = re.compile(
+    re.escape(EVENT) + r"(?P<event>[a-z-]+) worker=(?P<worker>\S+)"
+    r"(?: seconds=(?P<seconds>\d+))?(?: cause=(?P<cause>.*))?"
+)
+_MARK = EVENT.encode()
+_SENTENCES = {Event.LOST: "Launcher lost", Event.GAVE_UP: "Launcher gave up on"}
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class LostContact:
-    """That a worker could not be reached, or that a session in it broke off."""
+class RemoteShellEvent:
+    """What a remote shell reports about a worker."""
 
+    event: str
     worker: str
-    sentence: str
+    seconds: str = ""
+    cause: str = ""
+    is_whole_line: bool = True  # nothing is in front of it
+
+    @property
+    def sentence(self) -> str:
+        return f"{_SENTENCES[Event(self.event)]} {self.worker} after {self.seconds}s: {self.cause}"
 
 
-def gave_up(words: str) -> LostContact | None:
-    """The first worker that was given up."""
-    lines = (line.partition(GAVE_UP) for line in words.splitlines())
-    found = (rest.strip() for _, told, rest in lines if told)
-    return next((_contact("The launcher gave up on", rest) for rest in found), None)
+def remote_shell_event(line: str) -> RemoteShellEvent | None:
+    """The event in a line of a log or a termination message; mpirun may put a tag before it."""
+    found = _LINE.search(line)
+    if found is None:
+        return None
+    fields = {name: (text or "").strip() for name, text in found.groupdict().items()}
+    return RemoteShellEvent(**fields, is_whole_line=found.start() == 0)
 
 
-def lost_contacts(words: str) -> tuple[LostContact, ...]:
-    """The workers that were lost last. What a launcher went on after is its own affair."""
-    lost: list[LostContact] = []
-    for line in words.splitlines():
-        if line.startswith(WENT_ON):
+def _events(words: str) -> list[RemoteShellEvent]:
+    return [event for line in words.splitlines() if (event := remote_shell_event(line))]
+
+
+def lost_contacts(words: str) -> tuple[RemoteShellEvent, ...]:
+    """The workers that a launcher lost last, and after which it started nothing any more."""
+    lost: list[RemoteShellEvent] = []
+    for event in _events(words):
+        if event.is_whole_line and event.event == Event.CONTINUED:
             lost.clear()
-        elif line.startswith(LOST):
-            lost.append(_contact("The launcher lost", line.removeprefix(LOST).strip()))
+        elif event.is_whole_line and event.event == Event.LOST:
+            lost.append(event)
     return tuple(lost)
 
 
-def _contact(what: str, rest: str) -> LostContact:
-    return LostContact(rest.partition(" ")[0], f"{what} {rest}")
+def unreachable_worker(seen: Observed, words: str) -> str:
+    """The worker a launcher gave up on, from its last words; empty where it did not give up.
 
-
-def given_up(seen: Observed, words: str) -> str:
-    """A sentence, from the last words of a launcher; empty where it did not give up.
-
-    "Connection refused" is all that a launcher can say of a worker whose image is missing.
+    "Connection refused" is all that a launcher can say about a worker whose image is missing, so
+    the sentence has the diagnosis of that pod, too.
     """
-    contact = gave_up(words)
-    if contact is None:
+    given_up = next((event for event in _events(words) if event.event == Event.GAVE_UP), None)
+    if given_up is None:
         return ""
-    workers = (pod for pod in seen.workers.values() if pod.metadata.name == contact.worker)
-    validation_errors = (pod_state.diagnosis(pod, seen.probed_container) for pod in workers)
-    reason, message = next(validation_errors, None) or ("", "")
-    return f"{contact.sentence}; {reason}: {message}" if reason else contact.sentence
+    workers = (pod for pod in seen.workers.values() if pod.metadata.name == given_up.worker)
+    diagnoses = (pod_state.diagnosis(pod, seen.probed_container) for pod in workers)
+    reason, message = next(diagnoses, None) or ("", "")
+    return f"{given_up.sentence}; {reason}: {message}" if reason else given_up.sentence
 
 
-# The remote shell repeats itself every half minute, and later where name servers are slow.
-FRESH = timedelta(minutes=2)
-_FIRST = timedelta(seconds=30)
-_WHILE_IT_WAITS = timedelta(seconds=30)
-_SENTENCE = "The launcher waits for "
-_LONGEST_CAUSE = 200
-_WAITING = WAITING.encode()
+def waits_in(job: MPIJob, lines: Iterable[bytes]) -> Mapping[int, str]:
+    """The workers that a launcher waits for, and why."""
+    waits = {}
+    for line in lines:
+        event = remote_shell_event(line.decode(errors="replace")) if _MARK in line else None
+        if event is not None and event.event == Event.WAITING:
+            index = names.worker_index(job, event.worker)
+            if index is not None:
+                waits[index] = event.cause[:_LONGEST_CAUSE]
+    return waits
 
 
 @dataclass(frozen=True)
 class LogRequest:
-    """Whom to listen to, and in how long."""
+    """Whose log to read, and in how long."""
 
     pod: str
     uid: str
     container: str
     wait: timedelta
+    is_assumed: bool = False  # this process has not read it yet
 
     @property
     def is_due(self) -> bool:
         return self.wait <= timedelta(0)
 
 
-def next_log_request(seen: Observed, settings: Settings, now: datetime) -> LogRequest | None:
-    """When the launcher is to be listened to; None where it would have nothing to say."""
-    pod = _speaker(seen, settings)
-    if pod is None:
-        return None
-    container = seen.job.spec.launcher.template["spec"]["containers"][0]["name"]
-    wait = _next_time(seen, pod, now) - now
-    return LogRequest(pod.metadata.name, pod.metadata.uid, container, wait)
+@dataclass(frozen=True)
+class LogDecision:
+    """What the log says is wrong, and when to read it again."""
+
+    problems: tuple[Problem, ...] = ()
+    request: LogRequest | None = None  # None where the launcher would have nothing to say
 
 
-def waits_in(job: MPIJob, lines: Iterable[bytes]) -> Mapping[int, str]:
-    """The workers that are waited for, and why."""
-    waits = {}
-    for line in lines:
-        _, _, told = line.partition(_WAITING)
-        worker, _, rest = told.decode(errors="replace").partition(",")
-        index = names.worker_index(job, worker)
-        if index is not None:
-            waits[index] = rest.partition(": ")[2].strip()[:_LONGEST_CAUSE]
-    return waits
+def check_log(seen: Observed, settings: Settings, now: datetime) -> LogDecision:
+    """Report the workers that the launcher waits for, and read its log in time."""
+    pod, reading = _reporting_pod(seen, settings), seen.state.log_reading
+    request = None
+    if pod is not None:
+        container = seen.job.spec.launcher.template["spec"]["containers"][0]["name"]
+        wait = _next_time(reading, pod, now) - now
+        is_assumed = reading is not None and reading.is_assumed
+        request = LogRequest(pod.metadata.name, pod.metadata.uid, container, wait, is_assumed)
+    return LogDecision(_waits(seen, reading), request)
 
 
-def launcher_waits(seen: Observed) -> Problem | None:
-    """What the launcher says about workers that run. Of the others it is known why they do not."""
-    log_reading = seen.log_reading.waits if seen.log_reading else {}
-    waits = {index: cause for index, cause in log_reading.items() if index in seen.running_hosts}
-    if not waits:
-        return None
-    index = min(waits)
-    name = names.worker(seen.job, index)
-    whom = f"{len(waits)} workers, such as {name}" if len(waits) > 1 else name
-    return Problem(ProblemReason.LAUNCHER_WAITS, f"{_SENTENCE}{whom}: {waits[index]}")
+def current_reading(reading: LogReading | None, seen: Observed, now: datetime) -> LogReading | None:
+    """The reading of the launcher that runs. A new launcher counts from its beginning.
 
-
-def known_reading(
-    log_reading: LogReading | None, seen: Observed, now: datetime
-) -> LogReading | None:
-    """What was log_reading of the launcher that runs; nothing, of the first one that we see.
-
-    It counts from its beginning. But if it has run for long, another process has listened to it; if
-    it waited then, the job says so.
+    The first launcher that this process sees may have run for long: then another process has read
+    its log, and to read those of all jobs at once would make each restart expensive.
     """
     pod = _running(seen)
-    if pod is None or (log_reading is not None and log_reading.uid == pod.metadata.uid):
-        return log_reading if pod else None
-    running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
-    is_told = running is not None and _SENTENCE in running.message
+    if pod is None or (reading is not None and reading.uid == pod.metadata.uid):
+        return reading if pod else None
     age = pod_state.running_time(pod, now)
-    is_known = log_reading is None and age >= _FIRST and not is_told
-    return LogReading(pod.metadata.uid, now if is_known else now - age)
+    is_assumed = reading is None and age >= _FIRST
+    return LogReading(pod.metadata.uid, now if is_assumed else now - age, is_assumed=is_assumed)
+
+
+def _waits(seen: Observed, reading: LogReading | None) -> tuple[Problem, ...]:
+    """The workers that run and do not answer. For the others it is known why they do not."""
+    known = reading.waits if reading else {}
+    waits = {index: cause for index, cause in known.items() if index in seen.running_hosts}
+    if not waits:
+        return ()
+    index = min(waits)
+    name = names.worker(seen.job, index)
+    which = f"{len(waits)} workers, such as {name}" if len(waits) > 1 else name
+    message = f"Launcher waits for {which}: {waits[index]}"
+    return (Problem(ProblemReason.LAUNCHER_WAITS, message),)
 
 
 def _running(seen: Observed) -> Pod | None:
-    """The launcher's pod that is at work."""
     running = filter(pod_state.is_running, seen.launcher_pods)
     return max(running, key=pod_state.by_age, default=None)
 
 
-def _speaker(seen: Observed, settings: Settings) -> Pod | None:
-    """The pod that would say it, and can be log_reading."""
+def _reporting_pod(seen: Observed, settings: Settings) -> Pod | None:
+    """The pod whose log has lines of our remote shell, if its node can be asked."""
     job, pod = seen.job, _running(seen)
     has_remote_shell = remote_shell.is_used(job, settings) and not chooses_remote_shell(job)
     if pod is None or pod_state.silence(pod) or not job.spec.worker_count:
@@ -162,58 +189,67 @@ def _speaker(seen: Observed, settings: Settings) -> Pod | None:
     return pod if has_remote_shell else None
 
 
-def _next_time(seen: Observed, pod: Pod, now: datetime) -> datetime:
+def _next_time(reading: LogReading | None, pod: Pod, now: datetime) -> datetime:
     began = now - pod_state.running_time(pod, now)
-    log_reading = seen.log_reading
-    if log_reading is None or log_reading.at <= began:
+    if reading is None or reading.at <= began:
         return began + _FIRST
-    if log_reading.waits:
-        return log_reading.at + _WHILE_IT_WAITS
-    return log_reading.at + max(log_reading.at - began, _FIRST)
-
-
-_MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # people print what they like
-_LONGEST = 3.0  # seconds: of a node that does not answer nothing is log_reading
+    if reading.waits:
+        return reading.at + _WHILE_IT_WAITS
+    return reading.at + max(reading.at - began, _FIRST)
 
 
 class LogReader:
-    """Remembers for which workers a launcher waits."""
+    """Reads the logs of launchers."""
 
-    def __init__(self, client: Client, memories: JobStates, clock: Clock = utc_now) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._memories = memories
-        self._clock = clock
+        self._is_forbidden = False
 
-    async def listen(self, job: MPIJob, log_request: LogRequest) -> None:
-        """Read the log. If that cannot be, what was log_reading before counts for a while."""
-        memory, now = self._memories.of(job), self._clock()
+    async def read(
+        self, job: MPIJob, request: LogRequest, known: LogReading | None, now: datetime
+    ) -> LogReading:
+        """Read a log. If that fails, what is known counts for a while."""
         try:
-            async with asyncio.timeout(_LONGEST):
-                waits = waits_in(job, await self._words(job, log_request))
-        except (errors.KubeError, TimeoutError):
-            memory.log_reading = _remembered(memory.log_reading, log_request, now)
-        else:
-            memory.log_reading = LogReading(log_request.uid, now, waits, read_at=now)
+            async with asyncio.timeout(_TIMEOUT):
+                waits = waits_in(job, await self._lines(job, request))
+        except (errors.KubeError, TimeoutError) as error:
+            self._log_failure(job, error)
+            return _kept(known, request, now)
+        return LogReading(request.uid, now, waits, read_at=now)
 
-    async def _words(self, job: MPIJob, log_request: LogRequest) -> list[bytes]:
-        log = self._client.log(
-            log_request.pod,
+    async def _lines(self, job: MPIJob, request: LogRequest) -> list[bytes]:
+        lines = self._client.log(
+            request.pod,
             job.metadata.namespace,
             LogOptions(
-                container=log_request.container,
+                container=request.container,
                 tail_lines=_MOST_LINES,
-                since_seconds=int(FRESH.total_seconds()),
+                since_seconds=int(_FRESH.total_seconds()),
                 limit_bytes=_MOST_BYTES,
             ),
         )
-        async with aclosing(log):
-            return [line async for line in log]
+        async with aclosing(lines):
+            return [line async for line in lines]
+
+    def _log_failure(self, job: MPIJob, error: Exception) -> None:
+        """A missing permission is for an administrator to mend, so it is a warning, once."""
+        details = {
+            "job": f"{job.metadata.namespace}/{job.metadata.name}",
+            "error": str(error) or type(error).__name__,
+        }
+        if not isinstance(error, errors.Forbidden):
+            log.info("the log of a launcher could not be read", extra=details)
+        elif not self._is_forbidden:
+            self._is_forbidden = True
+            log.warning(
+                "the operator may not get pods/log: jobs cannot report which workers their "
+                "launcher waits for",
+                extra=details,
+            )
 
 
-def _remembered(
-    log_reading: LogReading | None, log_request: LogRequest, now: datetime
-) -> LogReading:
-    if log_reading is None or log_reading.uid != log_request.uid or log_reading.read_at is None:
-        return LogReading(log_request.uid, now)
-    is_fresh = now - log_reading.read_at < FRESH
-    return replace(log_reading, at=now, waits=log_reading.waits if is_fresh else {})
+def _kept(known: LogReading | None, request: LogRequest, now: datetime) -> LogReading:
+    if known is None or known.uid != request.uid or known.read_at is None:
+        return LogReading(request.uid, now)
+    is_fresh = now - known.read_at < _FRESH
+    return replace(known, at=now, waits=known.waits if is_fresh else {})

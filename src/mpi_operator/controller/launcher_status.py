@@ -1,26 +1,42 @@
-"""Whether a launcher has ended, how, and how often it was tried.
+"""How a launcher is doing: whether it has ended, why it failed, how often it was restarted.
 
 The node reports the pod of a launcher completed as soon as its containers have ended with 0, sets
 its phase to Succeeded a second later, and its Job is complete a second or two after that. A Job of
 one pod can only complete after that pod has succeeded, so success is read from the pod. Only the
 Job knows whether a failure is the last one. `lost_workers` judges what a success is worth when
 workers were lost.
+
+Kubernetes restarts a launcher that failed: with the restart policy `Never` in a new pod, which the
+Job counts; with `OnFailure` in the same pod, which the node counts.
 """
 
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from mpi_operator.api import conditions
+import msgspec
+
+from mpi_operator.api import annotations, conditions
 from mpi_operator.api.conditions import Reason
 from mpi_operator.api.types import Implementation, MPIJob, MPIJobStatus
 
 from . import pod_state
-from .cached_types import JobCondition, Pod, moment
+from .cached_types import JobCondition, Pod, StoredConfigMap, moment
 from .events import JobEvent, warning
-from .launcher_log import given_up
+from .launcher_log import unreachable_worker
 from .observed import Observed
-from .problems import shortened
+from .problems import LONGEST_MESSAGE, shortened
+
+RESTARTED = "LauncherRestarted"  # the reason of the event
+
+_USUAL_LIMIT = 6  # that of Jobs
+_BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+_MPIRUN = ("mpirun", "mpiexec", "orterun", "prterun")
+# With these Open MPI goes on without the workers that it loses.
+_SURVIVING = ("--with-ft", "-with-ft", "--enable-recovery", "-enable-recovery")
+
+
+# --- its end ----------------------------------------------------------------------------------
 
 
 def has_ended(seen: Observed) -> bool:
@@ -31,12 +47,12 @@ def has_succeeded(seen: Observed) -> bool:
     launcher, pod = seen.launcher, seen.successful_launcher
     if launcher is None or launcher.is_done:
         return launcher is not None and launcher.condition("Complete") is not None
-    # What becomes of one that is deleted, the Job decides: it may have ended well because of that.
+    # A pod that is being deleted may have ended with 0 because of that: the Job decides.
     return pod is not None and not pod_state.is_terminating(pod)
 
 
 def success_time(seen: Observed) -> datetime | None:
-    """When a launcher that succeeded had done its work, as far as anybody says."""
+    """When a launcher that succeeded ended, as far as it is known."""
     launcher, pod = seen.launcher, seen.successful_launcher
     complete = launcher.condition("Complete") if launcher else None
     if launcher is not None and complete is not None:
@@ -46,35 +62,114 @@ def success_time(seen: Observed) -> datetime | None:
     return max((time for time in times if time), default=None)
 
 
-RESTARTED = "LauncherRestarted"  # the reason of the event
+def gives_up_with_a_worker(job: MPIJob) -> bool:
+    """Whether a launcher is nothing but an mpirun of Open MPI, which ends when it loses a worker.
 
-_USUAL_LIMIT = 6  # that of Jobs
+    What a script or another program does then is not known.
+    """
+    container = job.spec.launcher.template["spec"]["containers"][0]
+    command: list[str] = container.get("command") or []
+    arguments: list[str] = container.get("args") or []
+    return (
+        job.spec.mpi_implementation is Implementation.OPEN_MPI
+        and bool(command)
+        and PurePosixPath(command[0]).name in _MPIRUN
+        and not any(word.startswith(_SURVIVING) for word in (*command, *arguments))
+    )
 
 
-def most_tries(job: MPIJob) -> int:
-    """How often a launcher may be started again."""
+# --- why it failed ----------------------------------------------------------------------------
+
+
+class LastFailure(msgspec.Struct, frozen=True, array_like=True):
+    """How a launcher ended that failed last, and what it printed last."""
+
+    exit: str = ""
+    words: str = ""
+
+
+NO_FAILURE = LastFailure()
+_decode = msgspec.json.Decoder(LastFailure).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def last_failure(seen: Observed) -> LastFailure:
+    """What the pods of the launcher show, else what the ConfigMap recorded.
+
+    The Job controller deletes the pod of a launcher that it gives up on.
+    """
+    found = stored_failure(seen.config_map)
+    for pod in sorted(seen.launcher_pods, key=pod_state.by_age):
+        words = pod_state.last_words(pod)[:LONGEST_MESSAGE]
+        found = LastFailure(pod_state.last_exit(pod) or found.exit, words or found.words)
+    return found
+
+
+def failure_annotation(failure: LastFailure) -> dict[str, str]:
+    """The failure as the ConfigMap records it; no annotation where there was none."""
+    if failure == NO_FAILURE:
+        return {}
+    return {annotations.LAUNCHER_LAST_FAILURE: _encode(failure).decode()}
+
+
+def stored_failure(config_map: StoredConfigMap | None) -> LastFailure:
+    known = config_map.metadata.annotations if config_map else {}
+    text = known.get(annotations.LAUNCHER_LAST_FAILURE)
+    try:
+        return _decode(text) if text else NO_FAILURE
+    except (msgspec.MsgspecError, RecursionError):
+        return NO_FAILURE  # not written by us
+
+
+def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
+    """A reason and a message: what the Job says, and what the pod that failed last says."""
+    metadata = seen.job.metadata
+    reason = failed.reason or Reason.FAILED
+    message = failed.message or f"MPIJob {metadata.namespace}/{metadata.name} has failed"
+    last, known = _last_failed(seen), last_failure(seen)
+    if last is not None and reason == _BACKOFF_LIMIT_EXCEEDED:
+        reason = "/".join(filter(None, (reason, last.status.reason)))
+        message = ": ".join(filter(None, (message, last.status.message)))
+    words = (pod_state.last_words(last) if last else "") or known.words
+    ended = (pod_state.last_exit(last) if last else "") or known.exit
+    message = f"{message} ({ended})" if ended else message
+    if sentence := unreachable_worker(seen, words):
+        return reason, shortened(f"{sentence} ({message})")
+    return reason, shortened(f"{message}: {words}" if words else message)
+
+
+def _last_failed(seen: Observed) -> Pod | None:
+    failed = [pod for pod in seen.launcher_pods if pod.status.phase == "Failed"]
+    return max(failed, key=pod_state.by_age, default=None)
+
+
+# --- its restarts -----------------------------------------------------------------------------
+
+
+def restart_limit(job: MPIJob) -> int:
+    """How often a launcher may be restarted."""
     limit = job.spec.run_policy.backoff_limit
     return _USUAL_LIMIT if limit is None else limit
 
 
 def restarts(seen: Observed) -> int:
-    """How often a launcher was started again in its pod."""
+    """How often a launcher was restarted in its pod."""
     return sum(pod_state.restarts(pod) for pod in seen.launcher_pods)
 
 
 def launcher_events(
     seen: Observed, status: MPIJobStatus, known_restarts: int
 ) -> Iterator[JobEvent]:
-    """What is worth telling now that a status is on record. Of the last try its end tells."""
+    """That the launcher was restarted, once the status is stored. Its end has its own event."""
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
     if not is_new or conditions.is_finished(status.conditions):
         return
-    most, failed, again = most_tries(seen.job), _failed(status), _restarts_of_the_living(seen)
-    # Its Job will say so in a moment; of restarts in a pod it cuts the last one short.
-    if failed > most or again >= max(most, 1):
+    limit, failed, again = restart_limit(seen.job), _failed(status), _restarts_of_the_living(seen)
+    # The Job will fail in a moment; it cuts the last restart in a pod short.
+    if failed > limit or again >= max(limit, 1):
         return
-    tries = f"{failed + again} of {most} times"
-    yield warning(RESTARTED, f"The launcher is started again ({tries}): {_how_it_ended(seen)}")
+    message = f"Launcher is being restarted ({failed + again} of {limit}): {_how_it_ended(seen)}"
+    yield warning(RESTARTED, message)
 
 
 def _restarts_of_the_living(seen: Observed) -> int:
@@ -96,51 +191,6 @@ def _how_it_ended(seen: Observed) -> str:
     if ended:
         last = max(ended, key=pod_state.by_age)
         return f"{last.metadata.name}: {pod_state.how_it_ended(last)}"
-    log_reading = ": ".join(filter(None, (seen.last_exit, seen.last_words)))
-    return f"its pod is gone{f' ({log_reading})' if log_reading else ''}"
-
-
-_MPIRUN = ("mpirun", "mpiexec", "orterun", "prterun")
-# With these Open MPI goes on without the workers that it loses.
-_SURVIVING = ("--with-ft", "-with-ft", "--enable-recovery", "-enable-recovery")
-
-
-def gives_up_with_a_worker(job: MPIJob) -> bool:
-    """Whether a launcher is nothing but an mpirun of Open MPI, which ends when it loses a worker.
-
-    Of a script or another program nobody knows what it makes of that.
-    """
-    container = job.spec.launcher.template["spec"]["containers"][0]
-    command: list[str] = container.get("command") or []
-    arguments: list[str] = container.get("args") or []
-    return (
-        job.spec.mpi_implementation is Implementation.OPEN_MPI
-        and bool(command)
-        and PurePosixPath(command[0]).name in _MPIRUN
-        and not any(word.startswith(_SURVIVING) for word in (*command, *arguments))
-    )
-
-
-_BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
-
-
-def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
-    """A reason and a message: what the Job says, and what the pod that failed last says."""
-    metadata = seen.job.metadata
-    reason = failed.reason or Reason.FAILED
-    message = failed.message or f"MPIJob {metadata.namespace}/{metadata.name} has failed"
-    last = _last_failed(seen)
-    if last is not None and reason == _BACKOFF_LIMIT_EXCEEDED:
-        reason = "/".join(filter(None, (reason, last.status.reason)))
-        message = ": ".join(filter(None, (message, last.status.message)))
-    words = (pod_state.last_words(last) if last else "") or seen.last_words
-    ended = (pod_state.last_exit(last) if last else "") or seen.last_exit
-    message = f"{message} ({ended})" if ended else message
-    if sentence := given_up(seen, words):
-        return reason, shortened(f"{sentence} ({message})")
-    return reason, shortened(f"{message}: {words}" if words else message)
-
-
-def _last_failed(seen: Observed) -> Pod | None:
-    failed = [pod for pod in seen.launcher_pods if pod.status.phase == "Failed"]
-    return max(failed, key=pod_state.by_age, default=None)
+    known = last_failure(seen)
+    details = ": ".join(filter(None, (known.exit, known.words)))
+    return f"{pod_state.GONE} ({details})" if details else pod_state.GONE

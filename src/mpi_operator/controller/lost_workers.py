@@ -1,13 +1,13 @@
-"""Workers that were lost while a launcher ran which then ended well.
+"""Workers that were lost while a launcher ran that then ended with 0.
 
 Most launchers end with an error when they lose a worker. Two kinds do not: those of elastic jobs,
-which go on with the workers that are left, and Open MPI's of 5.0, which gives up and ends with 0.
-What tells them apart is the remote shell: it leaves word of a session that broke off, and of
-whatever is started after that. If a worker was lost, and a session in it broke off, and nothing was
-started after that, the work was not done. But Open MPI may be gone before the word is written. So a
-launcher that is nothing but its mpirun has not done its work either where a worker was lost in its
-last seconds: that is why it ended. Where we know no more than that a worker was lost, the job has
-succeeded and says what happened, unless its annotation says that it needs every worker.
+which go on with the workers that are left, and that of Open MPI 5.0, which gives up and ends with
+0. The remote shell tells them apart: it reports a session that broke off, and whatever is started
+after that. If a worker was lost, a session in it broke off, and nothing was started after that, the
+work was not done. But Open MPI may be gone before the report is written. So a launcher that is
+nothing but its mpirun has not done its work either where a worker was lost in its last seconds:
+that is why it ended. Where no more is known than that a worker was lost, the job has succeeded and
+says what happened, unless its annotation says that it needs every worker.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,32 +18,43 @@ from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 
 from . import pod_state
 from .cached_types import Pod, moment
-from .clock import ahead
-from .launcher_log import LostContact, lost_contacts
+from .decision import Decision, ahead
+from .launcher_log import RemoteShellEvent, lost_contacts
 from .launcher_status import gives_up_with_a_worker, success_time
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .replacement import Count, stored_counts
 
-# A node tells of a container that ended within a second, and a little more where it is busy. The
+# A node reports a container that ended within a second, and a little later where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
-_TIME_FOR_NEWS = timedelta(seconds=1.5)
-# So long it may take where the worker is being deleted. If it still runs then, it was not lost.
+_TIME_TO_REPORT = timedelta(seconds=1.5)
+# It may take so long where the worker is being deleted. If it still runs then, it was not lost.
 _TIME_TO_LEAVE = timedelta(seconds=5)
-# Of a node that is silent a cluster tells after its grace period, which is 50 seconds by default.
-_PATIENCE = timedelta(seconds=75)
-# Open MPI ends within two seconds of losing a worker, and Kubernetes tells of that a little later.
+# A cluster reports a silent node after a grace period, which is 50 seconds by default.
+_GRACE_PERIOD = timedelta(seconds=75)
+# Open MPI ends within two seconds of losing a worker, and Kubernetes reports that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
 
-
+_WORK_LOST = "Work on that worker probably did not complete"
 _SURVIVAL = (
-    ". If the program can do without, set the annotation "
+    ". If the program tolerates lost workers, set the annotation "
     f"{annotations.LOST_WORKERS}: {annotations.SURVIVE} on the job"
 )
 
 
-def lost_workers(seen: Observed) -> Problem | None:
-    """What has to be said about workers, now that the launcher has ended well."""
+def lost_workers(seen: Observed, now: datetime) -> Decision:
+    """Judge a launcher that ended with 0: what has to be said about workers that it lost.
+
+    While `requeue_after` is set it is too early to judge.
+    """
+    wait = _time_to_report(seen, now) or _time_to_leave(seen, now) or _time_to_prove(seen, now)
+    if wait is not None:
+        return Decision(requeue_after=wait)
+    problem = _verdict(seen)
+    return Decision(problems=(problem,) if problem else ())
+
+
+def _verdict(seen: Observed) -> Problem | None:
     losses, contacts = _losses(seen), _contacts(seen)
     policy = annotations.lost_workers(seen.job.metadata.annotations)
     proven = _proven(contacts, losses)
@@ -51,8 +62,7 @@ def lost_workers(seen: Observed) -> Problem | None:
         contact = proven[0]
         return _problem(
             f"{contact.sentence} ({losses[contact.worker]}). It started nothing after that and "
-            "ended with exit code 0, as Open MPI 5.0 does, but what ran there did not finish"
-            + _SURVIVAL,
+            f"exited with code 0, as Open MPI 5.0 does. {_WORK_LOST}{_SURVIVAL}",
             is_fatal=True,
         )
     if losses:
@@ -62,54 +72,47 @@ def lost_workers(seen: Observed) -> Problem | None:
     return _problem(contacts[0].sentence) if contacts else None
 
 
-def time_to_judge(seen: Observed, now: datetime) -> timedelta | None:
-    """How long to wait for word of workers that the launcher may have lost, or says it has."""
-    return (
-        _time_for_news(seen, now)
-        or _time_for_those_who_leave(seen, now)
-        or _time_for_proof(seen, now)
-    )
-
-
-def _time_for_news(seen: Observed, now: datetime) -> timedelta | None:
-    """Until the nodes have told what they know; a Job takes longer than that to complete."""
+def _time_to_report(seen: Observed, now: datetime) -> timedelta | None:
+    """Until the nodes have reported what they know; a Job takes longer than that to complete."""
     is_judged = seen.launcher is not None and seen.launcher.is_done
     if is_judged or not _may_have_lost_a_worker(seen.job):
         return None
-    return ahead((seen.launcher_done_since or now) + _TIME_FOR_NEWS - now)
+    return ahead((seen.state.launcher_done_since or now) + _TIME_TO_REPORT - now)
 
 
-def _time_for_those_who_leave(seen: Observed, now: datetime) -> timedelta | None:
-    """Until it is sure that workers which are being deleted have outlived the launcher."""
-    ended = seen.launcher_done_since or success_time(seen)
+def _time_to_leave(seen: Observed, now: datetime) -> timedelta | None:
+    """Until it is certain that workers which are being deleted have outlived the launcher."""
+    ended = seen.state.launcher_done_since or success_time(seen)
     if ended is None or not _may_have_lost_a_worker(seen.job):
         return None
-    is_anybody_leaving = any(_has_outlived(seen, index) for index in seen.workers)
-    return ahead(ended + _TIME_TO_LEAVE - now) if is_anybody_leaving else None
+    is_any_leaving = any(_has_outlived(seen, index) for index in seen.workers)
+    return ahead(ended + _TIME_TO_LEAVE - now) if is_any_leaving else None
 
 
 def _may_have_lost_a_worker(job: MPIJob) -> bool:
-    """Whether it may have ended well because of that, or may not have lost any."""
+    """Whether it may have ended with 0 because of that, or must not have lost any."""
     policy = annotations.lost_workers(job.metadata.annotations)
     is_open_mpi = job.spec.mpi_implementation is Implementation.OPEN_MPI
     return is_open_mpi or policy == annotations.FAIL
 
 
-def _time_for_proof(seen: Observed, now: datetime) -> timedelta | None:
-    """Until a cluster has given up on the node of a worker that the launcher says it has lost."""
+def _time_to_prove(seen: Observed, now: datetime) -> timedelta | None:
+    """Until the cluster has given up on the node of a worker that the launcher says it lost."""
     completed = success_time(seen)
     contacts = _contacts(seen)
     if completed is None or not contacts or _proven(contacts, _losses(seen)):
         return None
-    return ahead(completed + _PATIENCE - now)
+    return ahead(completed + _GRACE_PERIOD - now)
 
 
-def _contacts(seen: Observed) -> tuple[LostContact, ...]:
+def _contacts(seen: Observed) -> tuple[RemoteShellEvent, ...]:
     launcher = seen.successful_launcher
     return lost_contacts(pod_state.words_of_success(launcher)) if launcher else ()
 
 
-def _proven(contacts: Iterable[LostContact], losses: Mapping[str, str]) -> list[LostContact]:
+def _proven(
+    contacts: Iterable[RemoteShellEvent], losses: Mapping[str, str]
+) -> list[RemoteShellEvent]:
     return [contact for contact in contacts if contact.worker in losses]
 
 
@@ -121,12 +124,12 @@ def _losses(seen: Observed) -> Mapping[str, str]:
 
 
 def _admitted(seen: Observed) -> Mapping[str, str]:
-    """Those of which a launcher says so that was started again: its words are of the last time."""
+    """Those that a restarted launcher says it lost: its last words are about its last try."""
     launcher = seen.successful_launcher
     created = moment(launcher.metadata.creation_timestamp) if launcher else None
     counted = _counted_since(seen, created) if created is not None else {}
-    told = {contact.worker for contact in _contacts(seen)}
-    return {name: how for name, how in counted.items() if name in told}
+    reported = {contact.worker for contact in _contacts(seen)}
+    return {name: how for name, how in counted.items() if name in reported}
 
 
 def _has_given_up(seen: Observed) -> bool:
@@ -138,7 +141,7 @@ def _has_given_up(seen: Observed) -> bool:
 
 
 def _has_just_lost_one(seen: Observed, since: datetime) -> bool:
-    """Whether a worker was counted, or made anew: one that is deleted is counted before it ends."""
+    """Whether a worker was counted or replaced: one that is deleted is counted before it ends."""
     counted = set(stored_counts(seen.config_map))
     made = (
         seen.workers[index].metadata.creation_timestamp for index in counted & set(seen.workers)
@@ -158,13 +161,13 @@ def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
 
 
 def _lost_at(seen: Observed, index: int, count: Count) -> datetime | None:
-    """When a worker was lost for the last time. One that was counted may have come to no harm."""
+    """When a worker was lost last. The pod that was counted may have outlived the launcher."""
     is_innocent = _has_outlived(seen, index) and _is_about(count, seen.workers[index])
     return count.before if is_innocent else count.at
 
 
 def _is_about(count: Count, pod: Pod) -> bool:
-    """Whether it is this pod that was counted; those of old have no uid."""
+    """Whether it is this pod that was counted; old counts have no uid."""
     created = moment(pod.metadata.creation_timestamp)
     is_old_enough = created is not None and created <= count.at
     return count.uid == pod.metadata.uid or (not count.uid and is_old_enough)
@@ -209,9 +212,9 @@ def _has_outlived(seen: Observed, index: int) -> bool:
 
 
 def _began(seen: Observed) -> datetime | None:
-    """Since when a lost worker matters: what came before the job ran, the launcher waited for.
+    """Since when a lost worker matters: before the job ran, the launcher waited for workers.
 
-    None where a launcher was started again in its pod: a worker that was lost before may be counted
+    None where a launcher was restarted in its pod: a worker that was lost before may be counted
     after that.
     """
     launcher = seen.successful_launcher
@@ -228,8 +231,8 @@ def _account(seen: Observed, losses: Mapping[str, str]) -> str:
     others = f" and {len(losses) - 1} more" if len(losses) > 1 else ""
     total = seen.job.spec.worker_count
     return (
-        f"While the launcher ran, it lost {name} ({how}){others} of {total} workers, and ended "
-        "with exit code 0. Unless the program can do without, what ran there did not finish"
+        f"Launcher lost {name} ({how}){others} of {total} workers while it ran, and exited with "
+        f"code 0. {_WORK_LOST}"
     )
 
 

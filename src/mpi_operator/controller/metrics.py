@@ -1,7 +1,7 @@
-"""What the operator counts about jobs, in Prometheus' terms.
+"""Prometheus metrics about jobs and reconciles.
 
-Five names are those of the Go operator, so that dashboards and alerts go on working. Counting
-follows storing: whoever calls these has stored the status that they are about.
+Five names are those of the Go operator, so that dashboards and alerts go on working. A status is
+counted after it was stored.
 """
 
 from collections.abc import Callable
@@ -67,17 +67,17 @@ class JobMetrics:
         self._restarted_workers.inc()
 
     def job_info(self, namespace: str, launcher: str) -> None:
-        """Tell of a job for as long as there is one."""
+        """Report a job for as long as it exists."""
         self._info.labels(launcher=launcher, namespace=namespace).set(1)
 
     def forget_job(self, namespace: str, launcher: str) -> None:
-        """Tell of it no more: else a year of jobs would be a year of metrics."""
-        with suppress(KeyError):  # never told of
+        """Stop reporting it: else the series of a year of jobs would stay."""
+        with suppress(KeyError):  # never reported
             self._info.remove(launcher, namespace)
 
     def reconcile(self, outcome: str, seconds: float) -> None:
         self._reconcile_seconds.labels(outcome).observe(seconds)
 
     def set_leader(self, is_leader: Callable[[], bool]) -> None:
-        """Whom to ask, each time somebody scrapes, whether this process leads."""
+        """Report whether this process leads, asked at each scrape."""
         self._is_leader.set_function(lambda: float(is_leader()))

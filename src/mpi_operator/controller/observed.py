@@ -1,12 +1,11 @@
 """What is known about one job at one moment, and the questions that policies ask of it.
 
-Only objects that the job controls are in here. Who else has a name that the job needs is in
-`taken`: nobody touches those.
+It has only objects that the job controls. Other objects that have a name the job needs are in
+`taken`, and are never touched.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 
 from mpi_operator.api import conditions, names
@@ -16,11 +15,12 @@ from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
 from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
+from .job_state import JobState
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A name that the job needs and somebody else has."""
+    """A name that the job needs and another object has."""
 
     kind: str
     name: str
@@ -33,29 +33,11 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class HostChange:
-    """Since when the running hosts are not those that the ConfigMap lists."""
-
-    first: datetime
-    last: datetime
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """For which workers a launcher's pod waited, and why, when it was listened to."""
-
-    uid: str
-    at: datetime
-    waits: Mapping[int, str] = field(default_factory=dict)
-    read_at: datetime | None = None  # when the log could be read last
-
-
-@dataclass(frozen=True)
 class Observed:
-    """A job and what there is of it."""
+    """A job and its objects."""
 
     job: MPIJob
-    validation_errors: str = ""  # why it cannot run, where it is not valid
+    validation_errors: str = ""  # why the job is invalid
     launcher: LauncherJob | None = None
     launcher_pods: tuple[Pod, ...] = ()
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
@@ -65,14 +47,7 @@ class Observed:
     pod_group: StoredPodGroup | None = None
     taken: tuple[Taken, ...] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)  # of PriorityClasses
-    # What the process remembers between two looks. Losing it costs time, never correctness.
-    keys_checked: datetime | None = None  # when the Secret was last seen to be there
-    host_change: HostChange | None = None
-    last_words: str = ""  # of the launcher, in case its pod is gone
-    last_exit: str = ""  # how it ended, in that case
-    launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
-    log_reading: LogReading | None = None
-    launcher_done_since: datetime | None = None  # when a pod of it was first seen to be done
+    state: JobState = field(default_factory=JobState)  # what this process remembers
 
     @property
     def is_finished(self) -> bool:
@@ -84,7 +59,7 @@ class Observed:
 
     @property
     def launcher_is_under_way(self) -> bool:
-        """Whether the launcher has been let loose: what happens to the job is up to it then."""
+        """Whether the launcher was started: what becomes of the job is up to it then."""
         return self.launcher is not None and not self.launcher.spec.suspend
 
     @cached_property
@@ -95,9 +70,9 @@ class Observed:
 
     @cached_property
     def workers(self) -> Mapping[int, Pod]:
-        """The pods that are one of the workers that the job should have, by number and in order.
+        """The pods of the workers that the job should have, by number and in order.
 
-        Caches give pods in any order; what is told about them must not change with it.
+        Caches give pods in any order; what is reported about them must not change with it.
         """
         numbered = [
             (index, pod)

@@ -9,31 +9,31 @@ from mpi_operator.kube.resources import PODS
 
 from . import cleanup, launcher, pod_state, prerequisites, replacement, worker_set
 from .actions import Action, Delete, delete
-from .clock import ahead
-from .host_list import hosts_to_list
-from .init_timeout import init_timeout, time_to_init_timeout
-from .launcher_log import LogRequest, launcher_waits, next_log_request
-from .launcher_status import has_ended, has_succeeded
-from .lost_workers import lost_workers, time_to_judge
+from .decision import Decision, earliest
+from .host_list import list_hosts
+from .init_timeout import init_timeout
+from .launcher_log import LogRequest, check_log
+from .launcher_status import has_ended, has_succeeded, last_failure
+from .lost_workers import lost_workers
 from .observed import Observed
-from .pod_diagnostics import pod_problems, time_to_tell
+from .pod_diagnostics import diagnose_pods
 from .problems import Problem, ProblemReason
 
-# Whoever has a name that the job needs may have no label by which its going is noticed.
-_LOOK_FOR_FREE_NAMES = timedelta(minutes=1)
+# The object that has a name which the job needs may have no label, so no watch reports its end.
+_CHECK_NAMES_AGAIN = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Plan:
     """Stages, one after the other; the actions of a stage together.
 
-    A stage begins when the one before it has been done without a refusal.
+    A stage begins when the one before it succeeded.
     """
 
     stages: tuple[tuple[Action, ...], ...] = ()
     problems: tuple[Problem, ...] = ()  # what keeps the job from going on
     requeue_after: timedelta | None = None
-    log_request: LogRequest | None = None  # when all that has been done
+    log_request: LogRequest | None = None
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -47,9 +47,9 @@ class Plan:
 def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """What brings a job closer to what it should be."""
     if seen.is_finished:
-        adopted = launcher.adopting_actions(seen)
-        actions = cleanup.cleanup_actions(seen, settings, now)
-        return _plan([adopted, actions], requeue_after=ahead(cleanup.time_to_live(seen, now)))
+        cleaned = cleanup.clean_up(seen, settings, now)
+        stages = [launcher.adopting_actions(seen), cleaned.actions]
+        return _plan(stages, requeue_after=cleaned.requeue_after)
     if has_ended(seen):
         return _ending(seen, now)
     if seen.validation_errors:
@@ -60,73 +60,73 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 
 def _ending(seen: Observed, now: datetime) -> Plan:
-    """Nothing is touched before the end is on record."""
-    if not has_succeeded(seen):
-        return Plan()
-    if wait := time_to_judge(seen, now):
-        return Plan(requeue_after=wait)
-    lost = lost_workers(seen)
-    return Plan(problems=(lost,) if lost else ())
+    """Nothing is touched before the end is stored."""
+    judged = lost_workers(seen, now) if has_succeeded(seen) else Decision()
+    return Plan(problems=judged.problems, requeue_after=judged.requeue_after)
 
 
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
-    """The pods go. What they need is kept, and made if the job begins suspended."""
+    """Delete the pods. What they need is kept, and created if the job begins suspended."""
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
         # The list goes before the hosts, which otherwise would seem to have vanished.
         *prerequisites.config_map_actions(seen, settings, hosts=(), counts={}),
-        *prerequisites.key_actions(seen, now),
+        *prerequisites.ensure_keys(seen, now).actions,
     ]
     removed = [
         *(delete(PODS, pod) for pod in seen.worker_pods if not pod_state.is_terminating(pod)),
         *cleanup.pod_group_deletion(seen, settings),
     ]
-    # Last: where it is refused, workers of a launcher that never was must still go.
+    # Last: if it is refused, workers must still be deleted.
     created = [] if seen.taken else launcher.suspended_creation(seen, settings)
     return _plan(
         [prepared, launcher.stopping_actions(seen), removed, created],
         problems=_taken_problems(seen),
-        requeue_after=_LOOK_FOR_FREE_NAMES if seen.taken else None,
+        requeue_after=_CHECK_NAMES_AGAIN if seen.taken else None,
     )
 
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
-    if late := init_timeout(seen, now):
-        return Plan(problems=(late, *_taken_problems(seen), *pod_problems(seen, now)))
+    timeout, pods = init_timeout(seen, now), diagnose_pods(seen, now)
+    if timeout.problems:
+        return Plan(problems=(*timeout.problems, *_taken_problems(seen), *pods.problems))
     replaced = replacement.replacements(seen, now)
-    hosts, unsettled = hosts_to_list(seen, now)
+    listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
+    lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
-        *prerequisites.config_map_actions(seen, settings, hosts, replaced.counts, replaced.events),
-        *prerequisites.key_actions(seen, now),
+        *prerequisites.config_map_actions(
+            seen, settings, listed.hosts, replaced.counts, last_failure(seen), replaced.events
+        ),
+        *keys.actions,
         *prerequisites.pod_group_actions(seen, settings),
     ]
-    removed = worker_set.deletions(seen, replaced, now)
     # Where a name is taken the job cannot be complete, and half a job only holds resources.
     blocked = bool(seen.taken)
-    workers = [] if blocked else worker_set.creations(seen, replaced, settings, now)
+    workers = Decision() if blocked else worker_set.creations(seen, replaced, settings, now)
     started = [] if blocked else launcher.starting_actions(seen, settings)
+    removed = [*worker_set.deletions(seen, replaced), *lost.actions]
     return _plan(
-        [prepared, removed, workers, started],
+        [prepared, removed, workers.actions, started],
         problems=[
             *_taken_problems(seen),
             *replaced.given_up.values(),
-            *worker_set.lost_worker_problems(seen, now),
-            *pod_problems(seen, now),
-            *([waits] if (waits := launcher_waits(seen)) else []),
+            *lost.problems,
+            *pods.problems,
+            *log.problems,
         ],
-        requeue_after=_earliest(
-            unsettled,
-            _LOOK_FOR_FREE_NAMES if blocked else None,
-            worker_set.time_to_loss(seen, now),
-            time_to_tell(seen, now),
-            time_to_init_timeout(seen, now),
-            prerequisites.time_to_check_keys(seen, now),
-            *(when - now for when in replaced.not_before.values() if when > now),
+        requeue_after=earliest(
+            listed.requeue_after,
+            _CHECK_NAMES_AGAIN if blocked else None,
+            lost.requeue_after,
+            pods.requeue_after,
+            timeout.requeue_after,
+            keys.requeue_after,
+            workers.requeue_after,
         ),
-        log_request=next_log_request(seen, settings, now),
+        log_request=log.request,
     )
 
 
@@ -141,11 +141,5 @@ def _plan(
     requeue_after: timedelta | None = None,
     log_request: LogRequest | None = None,
 ) -> Plan:
-    filled = (tuple(stage) for stage in stages)
-    return Plan(
-        tuple(stage for stage in filled if stage), tuple(problems), requeue_after, log_request
-    )
-
-
-def _earliest(*waits: timedelta | None) -> timedelta | None:
-    return min((wait for wait in waits if wait is not None), default=None)
+    filled = tuple(stage for stage in map(tuple, stages) if stage)
+    return Plan(filled, tuple(problems), requeue_after, log_request)

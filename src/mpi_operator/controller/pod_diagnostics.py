@@ -1,45 +1,64 @@
-"""Why pods of a job do not come to run: told when it has lasted for a while, role by role."""
+"""Why pods of a job do not run: reported when it has lasted for a while, role by role."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from mpi_operator.api import names
 
 from . import pod_state
 from .cached_types import Pod, moment
+from .decision import Decision, earliest
 from .observed import Observed
 from .problems import Problem, ProblemReason
 
-# Much of what pods complain about in their first seconds passes by itself.
+# Much of what is wrong with a pod in its first seconds passes by itself.
 _PATIENCE = timedelta(seconds=10)
 _READY_WITHIN = timedelta(seconds=30)
-_NONE = timedelta(0)
 _STARTED_WITHIN = timedelta(minutes=1)
 
 
-def pod_problems(seen: Observed, now: datetime) -> Iterator[Problem]:
-    """One problem for each reason, with the pod that stands for the others."""
-    yield from map(_with_advice, _of_role("launcher pods", seen.launcher_pods, now))
-    yield from _of_role("workers", tuple(seen.workers.values()), now, seen.probed_container)
-    podless = _time_without_pod(seen, now)
-    if podless is not None and podless >= _PATIENCE:
-        yield _launcher_without_pod(seen)
+def diagnose_pods(seen: Observed, now: datetime) -> Decision:
+    """One problem for each role and reason, with the pod that stands for the others."""
+    launcher = _diagnose("launcher pods", seen.launcher_pods, now)
+    workers = _diagnose("workers", tuple(seen.workers.values()), now, seen.probed_container)
+    missing = _diagnose_missing_pod(seen, now)
+    return Decision(
+        problems=(
+            *map(_with_advice, launcher.problems),
+            *workers.problems,
+            *missing.problems,
+        ),
+        requeue_after=earliest(
+            launcher.requeue_after, workers.requeue_after, missing.requeue_after
+        ),
+    )
 
 
-def time_to_tell(seen: Observed, now: datetime) -> timedelta | None:
-    """In how long a diagnosis that is too fresh now would be told."""
-    pods = (*seen.launcher_pods, *seen.workers.values())
-    found_problems = ((pod, pod_state.diagnosis(pod)) for pod in pods)
-    waits = [_patience(found[0], pod, now) for pod, found in found_problems if found]
-    podless = _time_without_pod(seen, now)
-    if podless is not None:
-        waits.append(_PATIENCE - podless)
-    return min((wait for wait in waits if wait > _NONE), default=None)
+def _diagnose(role: str, pods: Sequence[Pod], now: datetime, probed: str = "") -> Decision:
+    affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    waits: list[timedelta] = []
+    for pod in pods:
+        reason, message = pod_state.diagnosis(pod, probed) or ("", "")
+        if reason and (wait := _patience(reason, pod, now)) > timedelta(0):
+            waits.append(wait)
+        elif reason and not _is_leaving(pod):
+            affected[reason].append((pod.metadata.name, message))
+    return Decision(
+        problems=tuple(
+            Problem(reason, _sentence(role, found, len(pods))) for reason, found in affected.items()
+        ),
+        requeue_after=min(waits, default=None),
+    )
+
+
+def _is_leaving(pod: Pod) -> bool:
+    """Whether a pod just ends: nothing is wrong with it, unless it is evicted or its node lost."""
+    return pod_state.is_terminating(pod) and not (pod_state.eviction(pod) or pod_state.silence(pod))
 
 
 def _patience(reason: str, pod: Pod, now: datetime) -> timedelta:
-    """For how long a diagnosis of a pod is still too fresh to be told."""
+    """For how long a diagnosis of a pod is too fresh to be reported."""
     if reason == pod_state.SLOW_START:
         return _STARTED_WITHIN - pod_state.time_on_node(pod, now)
     if reason == pod_state.NOT_READY:
@@ -47,23 +66,21 @@ def _patience(reason: str, pod: Pod, now: datetime) -> timedelta:
     return _PATIENCE - pod_state.age(pod, now)
 
 
-def _time_without_pod(seen: Observed, now: datetime) -> timedelta | None:
-    """For how long a launcher that was let loose has had no pod at all; None where it is not so."""
+def _diagnose_missing_pod(seen: Observed, now: datetime) -> Decision:
+    """A launcher that was started and has had no pod at all for a while."""
     launcher = seen.launcher
     if launcher is None or launcher.spec.suspend or launcher.is_done or seen.launcher_pods:
-        return None
-    started, lost = moment(launcher.status.start_time), seen.launcher_pod_lost
-    return now - max(started, lost or started) if started else None
-
-
-def _launcher_without_pod(seen: Observed) -> Problem:
-    # A quota, most likely. Kubernetes makes this pod, not we, and tells why not in events only.
-    metadata = seen.job.metadata
-    return Problem(
-        ProblemReason.LAUNCHER_POD_MISSING,
-        f"Kubernetes has not made a pod of Job {names.launcher(seen.job)} yet: see kubectl "
-        f"describe job {names.launcher(seen.job)} -n {metadata.namespace}",
-    )
+        return Decision()
+    started, lost = moment(launcher.status.start_time), seen.state.launcher_pod_lost
+    if started is None:
+        return Decision()
+    wait = max(started, lost or started) + _PATIENCE - now
+    if wait > timedelta(0):
+        return Decision(requeue_after=wait)
+    # A quota, most likely. The Job controller creates this pod, and reports failures in events.
+    name, namespace = names.launcher(seen.job), seen.job.metadata.namespace
+    message = f"Job {name} has no pod yet: see kubectl describe job {name} -n {namespace}"
+    return Decision(problems=(Problem(ProblemReason.LAUNCHER_POD_MISSING, message),))
 
 
 def _with_advice(found: Problem) -> Problem:
@@ -71,27 +88,13 @@ def _with_advice(found: Problem) -> Problem:
         return found
     return Problem(
         found.reason,
-        f"{found.message}. It may still run, so no other launcher is started until the node is "
-        "back or the pod is deleted",
+        f"{found.message}. The pod may still be running, so Kubernetes starts no other launcher "
+        "until the node is back or the pod is deleted",
     )
 
 
-def _of_role(role: str, pods: Sequence[Pod], now: datetime, probed: str = "") -> Iterator[Problem]:
-    affected: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for pod in pods:
-        reason, message = pod_state.diagnosis(pod, probed) or ("", "")
-        # What ends has nothing to complain about any more, unless it has to, or nobody ends it.
-        is_leaving = pod_state.is_terminating(pod) and not (
-            pod_state.eviction(pod) or pod_state.silence(pod)
-        )
-        if reason and not is_leaving and _patience(reason, pod, now) <= _NONE:
-            affected[reason].append((pod.metadata.name, message))
-    for reason, found_problems in affected.items():
-        yield Problem(reason, _sentence(role, found_problems, len(pods)))
-
-
-def _sentence(role: str, found_problems: Iterable[tuple[str, str]], total: int) -> str:
-    (name, message), *others = sorted(found_problems)
+def _sentence(role: str, found: Iterable[tuple[str, str]], total: int) -> str:
+    (name, message), *others = sorted(found)
     if not others:
         return f"{name}: {message}"
     return f"{len(others) + 1} of {total} {role}, such as {name}: {message}"

@@ -9,7 +9,7 @@ from .cached_types import Pod, moment
 
 _LAST_LINES = 10
 _BRIEF = 30
-# Reasons to wait that a person has to do something about, by what we call them. Kubernetes has
+# Reasons to wait that a person has to do something about, and our names for them. Kubernetes has
 # several for the same thing and switches between them: only a name that stays is no change.
 _WAITING = {
     "ErrImagePull": "ImagePullFailed",
@@ -21,7 +21,7 @@ _WAITING = {
     "RunContainerError": "ContainerConfigError",
     "CrashLoopBackOff": "CrashLoop",
 }
-GONE = "the pod is gone"  # of one about which nobody can be asked any more
+GONE = "the pod is gone"  # all that is known about it
 UNREACHABLE = "NodeUnreachable"
 SLOW_START, NOT_READY = (
     "SlowStart",
@@ -56,7 +56,7 @@ def has_done_its_work(pod: Pod) -> bool:
 
 
 def has_failed_or_is_about_to(pod: Pod) -> bool:
-    """The same of a pod that did not end well."""
+    """Whether a pod has failed or is about to."""
     return pod.status.phase == "Failed" or _is_about_to_end(pod, "PodFailed")
 
 
@@ -80,13 +80,13 @@ def age(pod: Pod, now: datetime) -> timedelta:
 
 
 def overdue(pod: Pod, now: datetime) -> timedelta:
-    """For how long a pod should have been gone. Its deletionTimestamp includes its grace period."""
+    """How long a pod has been overdue: its deletionTimestamp includes its grace period."""
     due = moment(pod.metadata.deletion_timestamp)
     return now - due if due else timedelta(0)
 
 
 def is_being_started(pod: Pod) -> bool:
-    """Whether a node has taken the pod, and no container runs yet, and nobody says why."""
+    """Whether a node has the pod, and has neither started it nor reported why not."""
     waiting = (status.state.waiting for status in pod.status.container_statuses)
     return pod.status.phase == "Pending" and any(
         state is not None and state.reason in _STARTING for state in waiting
@@ -94,7 +94,7 @@ def is_being_started(pod: Pod) -> bool:
 
 
 def diagnosis(pod: Pod, probed: str = "") -> tuple[str, str] | None:
-    """Why a pod does not come to run: a reason and a sentence.
+    """Why a pod does not run: a reason and a sentence.
 
     `probed` is the container that counts as ready when its sshd listens.
     """
@@ -119,29 +119,29 @@ def diagnosis(pod: Pod, probed: str = "") -> tuple[str, str] | None:
 
 
 def running_time(pod: Pod, now: datetime) -> timedelta:
-    """For how long all of a pod has run."""
+    """How long all containers of a pod have run."""
     states = (status.state.running for status in pod.status.container_statuses)
     starts = [started for state in states if state and (started := moment(state.started_at))]
     return now - max(starts) if starts else age(pod, now)
 
 
 def time_on_node(pod: Pod, now: datetime) -> timedelta:
-    """For how long a node has had the pod."""
+    """How long the pod has been on its node."""
     taken = moment(pod.status.start_time)
     return now - taken if taken else age(pod, now)
 
 
 def silence(pod: Pod) -> str:
-    """That nobody has log_reading of the node of a pod that ran; empty where somebody has."""
-    return f"its node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
+    """That the node of a pod that ran has stopped reporting; empty where it has not."""
+    return f"node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
 
 
 def eviction(pod: Pod) -> str:
-    """From where and why Kubernetes drives a pod out; empty where it does not."""
+    """From where and why Kubernetes evicts a pod; empty where it does not."""
     for condition in pod.status.conditions if is_terminating(pod) else ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
             why = condition.message or condition.reason
-            return f"it is evicted from {pod.spec.node_name or 'its node'}: {why}"
+            return f"evicted from {pod.spec.node_name or 'its node'}: {why}"
     return ""
 
 
@@ -157,7 +157,7 @@ def _is_cut_off(pod: Pod) -> bool:
 
 
 def lives_on(pod: Pod) -> bool:
-    """Whether a pod is being deleted, and takes its time: it still runs.
+    """Whether a pod that is being deleted still runs.
 
     Known of pods with one container only. A node says nothing of the others before all have ended.
     """
@@ -166,7 +166,7 @@ def lives_on(pod: Pod) -> bool:
 
 
 def _is_unready(pod: Pod) -> bool:
-    """Whether all of a pod runs and its node does not call it ready."""
+    """Whether all containers of a pod run and its node does not call it ready."""
     return is_running(pod) and _runs_as_a_whole(pod) and _condition(pod, "Ready") == "False"
 
 
@@ -180,11 +180,11 @@ def how_it_ended(pod: Pod) -> str:
     facts = [fact for fact in (pod.status.reason, pod.status.message) if fact]
     for name, ended in _terminations(pod):
         facts.append(_about_termination(name, ended))
-    return ": ".join(facts) or "nothing is known about why"
+    return ": ".join(facts) or "cause unknown"
 
 
 def how_it_left(pod: Pod | None) -> str:
-    """What became of a pod that its job has no more: it failed, is deleted, or is gone."""
+    """What became of a lost pod: it failed, is deleted, or is gone."""
     if pod is None:
         return GONE
     if is_terminating(pod):
@@ -198,13 +198,13 @@ def briefly(pod: Pod) -> str:
 
 
 def words_of_success(pod: Pod) -> str:
-    """What a container that ended well has left behind."""
+    """The termination messages of containers that ended with 0."""
     ended = (status.state.terminated for status in pod.status.container_statuses)
     return "\n".join(end.message for end in ended if end and not (end.exit_code or end.signal))
 
 
 def ends(pod: Pod) -> int:
-    """How often containers of a pod have ended: each is started again, where the pod says so."""
+    """How often the containers of a pod have ended, restarts included."""
     return max(
         (
             status.restart_count + (status.state.terminated is not None)
@@ -224,7 +224,7 @@ def restarts(pod: Pod) -> int:
 
 
 def last_words(pod: Pod) -> str:
-    """What the container that failed last left behind."""
+    """The termination message of the container that failed last."""
     words = [ended.message.strip() for _, ended in _terminations(pod) if ended.message.strip()]
     return _last_lines(words[-1]) if words else ""
 
@@ -236,7 +236,7 @@ def last_exit(pod: Pod) -> str:
 
 
 def _about_waiting(status: ContainerStatus) -> str:
-    # Of the back-off messages only the cause is worth telling: the pod's name and uid are in them.
+    # Back-off messages contain the name and uid of the pod; only the cause is worth reporting.
     last = status.last_state.terminated
     if last is not None:
         return _about_termination(status.name, last)
@@ -254,8 +254,8 @@ def _about_termination(name: str, ended: Terminated) -> str:
 def _about_slow_start(pod: Pod) -> str:
     metadata = pod.metadata
     return (
-        f"{pod.spec.node_name} has not started it yet. Most likely a volume is missing, the image "
-        "is large, or the node is lost: see "
+        f"node {pod.spec.node_name} has not started it yet. A volume may be missing, the image may "
+        "be large, or the node may be lost: see "
         f"kubectl describe pod {metadata.name} -n {metadata.namespace}"
     )
 
@@ -264,12 +264,12 @@ def _about_unreadiness(pod: Pod, probed: str) -> str:
     if any(each.name == probed and not each.ready for each in pod.status.container_statuses):
         metadata = pod.metadata
         return (
-            f"it runs on {pod.spec.node_name}, but its sshd does not listen yet, or the node has "
+            f"running on {pod.spec.node_name}, but its sshd does not listen yet, or the node has "
             f"stopped reporting: see kubectl logs {metadata.name} -n {metadata.namespace}"
         )
     return (
-        f"it runs on {pod.spec.node_name} and is not ready: a readiness probe fails, or the node "
-        "has stopped reporting"
+        f"running on {pod.spec.node_name} but not ready: a readiness probe fails, or the node has "
+        "stopped reporting"
     )
 
 

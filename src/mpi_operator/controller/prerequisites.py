@@ -1,4 +1,4 @@
-"""What pods need before there are any: the Service, the ConfigMap, the keys, the PodGroup."""
+"""What pods need before they are created: the Service, the ConfigMap, the keys, the PodGroup."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -11,14 +11,15 @@ from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 
 from . import pod_state, replacement
 from .actions import Action, Create, CreateKeys, patch
-from .cached_types import Pod
+from .decision import Decision
 from .events import JobEvent
+from .launcher_status import NO_FAILURE, LastFailure, failure_annotation, stored_failure
 from .observed import Observed
 from .replacement import Counts
 
-# A pod that is not started for so long may lack the Secret; nodes tell that in events only.
+# A pod that is not started for so long may lack the Secret; nodes report that in events only.
 _SUSPICIOUS = timedelta(minutes=1)
-_LOOK_AT_KEYS_AGAIN = timedelta(minutes=5)
+_CHECK_KEYS_AGAIN = timedelta(minutes=5)
 
 
 def service_actions(seen: Observed) -> Iterator[Action]:
@@ -38,31 +39,50 @@ def config_map_actions(
     settings: Settings,
     hosts: Iterable[int],
     counts: Counts,
+    failure: LastFailure = NO_FAILURE,
     events: tuple[JobEvent, ...] = (),
 ) -> Iterator[Action]:
-    """Create the ConfigMap, or write it if anything in it is not as it should be."""
-    notes = replacement.as_annotation(counts)
+    """Create the ConfigMap, or write it if anything in it is not as it should be.
+
+    Its annotations are what must survive a restart of the operator.
+    """
+    notes = {**replacement.as_annotation(counts), **failure_annotation(failure)}
     wanted = config_map.config_map(seen.job, hosts, settings, notes)
     stored = seen.config_map
-    known = replacement.stored_counts(stored)
     if stored is None:
         if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
             yield Create(CONFIG_MAPS, wanted, events)
-    elif stored.data != wanted["data"] or counts != known:
+        return
+    known = {
+        **replacement.as_annotation(replacement.stored_counts(stored)),
+        **failure_annotation(stored_failure(stored)),
+    }
+    if stored.data != wanted["data"] or notes != known:
         change = {
-            "metadata": {"annotations": changes(replacement.as_annotation(known), notes)},
+            "metadata": {"annotations": changes(known, notes)},
             "data": changes(stored.data, wanted["data"]),
         }
         yield patch(CONFIG_MAPS, stored, change, events)
 
 
-def key_actions(seen: Observed, now: datetime) -> Iterator[Action]:
-    """Make keys before the first pods, and look after them when pods do not start.
+def ensure_keys(seen: Observed, now: datetime) -> Decision:
+    """Create the keys before the first pods, and check them when a pod does not start.
 
-    The Secret is not watched, so where there are pods it is taken to be there.
+    The Secret is not watched, so where there are pods it is assumed to exist.
     """
-    if _may_lack_keys(seen, now):
-        yield CreateKeys(seen.job)
+    pods, checked = (*seen.worker_pods, *seen.launcher_pods), seen.state.keys_checked
+    if seen.launcher is None and not pods:
+        return Decision((CreateKeys(seen.job),) if checked is None else ())
+    ages = [pod_state.age(pod, now) for pod in pods if pod_state.is_being_started(pod)]
+    if not ages:
+        return Decision()
+    wait = max(
+        _SUSPICIOUS - max(ages),
+        checked + _CHECK_KEYS_AGAIN - now if checked else timedelta(0),
+    )
+    if wait > timedelta(0):
+        return Decision(requeue_after=wait)
+    return Decision((CreateKeys(seen.job),), requeue_after=_CHECK_KEYS_AGAIN)
 
 
 def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
@@ -86,33 +106,3 @@ def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:
     """A merge patch that leaves what is wanted and nothing else."""
     gone = {name: None for name in stored if name not in wanted}
     return gone | {name: value for name, value in wanted.items() if stored.get(name) != value}
-
-
-def time_to_check_keys(seen: Observed, now: datetime) -> timedelta | None:
-    """In how long a pod that does not start would make us look after the keys."""
-    starting = [
-        pod_state.age(pod, now) for pod in _all_pods(seen) if pod_state.is_being_started(pod)
-    ]
-    if not starting:
-        return None
-    checked = seen.keys_checked
-    wait = max(
-        _SUSPICIOUS - max(starting),
-        checked + _LOOK_AT_KEYS_AGAIN - now if checked else timedelta(0),
-    )
-    return wait if wait > timedelta(0) else _LOOK_AT_KEYS_AGAIN
-
-
-def _may_lack_keys(seen: Observed, now: datetime) -> bool:
-    pods = _all_pods(seen)
-    if seen.launcher is None and not pods:
-        return seen.keys_checked is None
-    is_slow = any(
-        pod_state.is_being_started(pod) and pod_state.age(pod, now) >= _SUSPICIOUS for pod in pods
-    )
-    checked = seen.keys_checked
-    return is_slow and (checked is None or now - checked >= _LOOK_AT_KEYS_AGAIN)
-
-
-def _all_pods(seen: Observed) -> tuple[Pod, ...]:
-    return (*seen.worker_pods, *seen.launcher_pods)

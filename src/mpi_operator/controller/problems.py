@@ -1,4 +1,4 @@
-"""What keeps a job from going on, in words for people, and what it means for the job."""
+"""What keeps a job from going on, as a message, and what it means for the job."""
 
 import re
 from collections import defaultdict
@@ -10,7 +10,7 @@ from mpi_operator.kube import errors
 
 
 class ProblemReason(StrEnum):
-    """Why a job does not go on, in one word. Pods bring reasons of their own (`pods.diagnosis`)."""
+    """Why a job does not go on. Pods have more reasons (`pod_state.diagnosis`)."""
 
     INVALID_JOB = "ValidationError"
     NAME_TAKEN = "ErrResourceExists"
@@ -27,8 +27,8 @@ class ProblemReason(StrEnum):
     INIT_TIMEOUT = "InitTimeout"
 
 
-_LONGEST = 1024  # what the API server takes
-_FEW = 2  # problems that are alike are told one by one
+LONGEST_MESSAGE = 1024  # the API server takes no longer events
+_FEW = 2  # problems of one reason are listed one by one
 _NUMBERS = re.compile(r"(\d+)")
 # A webhook; a policy; a webhook that does not answer, where that counts as a no.
 _ADMISSION = ("denied the request", "denied request", "failed calling webhook")
@@ -36,7 +36,7 @@ _ADMISSION = ("denied the request", "denied request", "failed calling webhook")
 
 @dataclass(frozen=True)
 class Problem:
-    """A reason and a sentence. A fatal one never passes: the job fails, unless it runs already."""
+    """A reason and a message. A fatal one never passes: the job fails, unless it runs already."""
 
     reason: str
     message: str
@@ -49,17 +49,16 @@ class Problem:
 
 
 def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Problem:
-    """What it means that the server did not take `what`, in the server's own words."""
+    """The problem that the server refused something, with the server's own words."""
     if is_template and _is_invalid(error):
         return Problem(ProblemReason.INVALID_TEMPLATE, f"{what}: {error}", is_fatal=True)
     return Problem(_reason(error), f"{what}: {error}")
 
 
 def condensed(problems: Iterable[Problem]) -> list[Problem]:
-    """The same in fewer words: of many that are alike the first stands for all.
+    """The problems, where the first of many that are alike stands for all.
 
-    Always in the same order, whatever was refused first,
-    or each try would look like a change.
+    The order does not depend on what was refused first, or each try would look like a change.
     """
     alike: dict[tuple[str, bool], list[Problem]] = defaultdict(list)
     for problem in sorted(problems, key=lambda each: (_natural(each), each.reason)):
@@ -87,7 +86,7 @@ def _natural(problem: Problem) -> list[tuple[int, str]]:
 
 
 def most_important(problems: Iterable[Problem]) -> Problem | None:
-    """One problem that stands for all: the worst, with what others say beside it."""
+    """One problem that stands for all: the worst, with the messages of the others."""
     ranked = sorted(problems, key=lambda problem: not problem.is_fatal)
     if not ranked:
         return None
@@ -97,7 +96,7 @@ def most_important(problems: Iterable[Problem]) -> Problem | None:
 
 
 def lost_worker(problems: Iterable[Problem]) -> Problem | None:
-    """What is to be told about workers at the end of a job, whatever else there was."""
+    """The problem with workers that a job reports at its end, whatever else there was."""
     return next((each for each in problems if each.reason == ProblemReason.WORKER_LOST), None)
 
 
@@ -116,10 +115,10 @@ def _is_invalid(error: errors.ApiError) -> bool:
 
 
 def is_admission(error: errors.ApiError) -> bool:
-    """Whether a webhook or a policy said no, or could not be asked.
+    """Whether a webhook or a policy denied the request, or could not be asked.
 
-    They say it with any code they like, so only the words tell. Those who wrote them may change
-    them, so unlike the API's own rules it is not final.
+    They answer with any code, so only the words tell. Their authors may change the rules, so unlike
+    an invalid object this is not final.
     """
     text = str(error)
     return any(words in text for words in _ADMISSION)
@@ -127,4 +126,4 @@ def is_admission(error: errors.ApiError) -> bool:
 
 def shortened(text: str) -> str:
     """A text as long as events and conditions take it."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."

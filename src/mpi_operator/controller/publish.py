@@ -1,8 +1,9 @@
-"""The status on record, and only then events and numbers about it."""
+"""Stores the status, and only then records events and metrics about it."""
 
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mpi_operator.api import types
@@ -13,68 +14,77 @@ from mpi_operator.kube.events import EventRecorder, ObjectReference
 
 from .cached_types import MPI_JOBS
 from .caches import Caches
-from .clock import Clock, utc_now
 from .events import JobEvent, became_true, has_only_counts_changed, status_events, warning
-from .job_state import JobStates
 from .problems import Problem
 from .replacement import REPLACED
 
 if TYPE_CHECKING:
     from .metrics import JobMetrics
 
-# How many pods run changes with every pod; what they make together is told by conditions, at once.
+# The counts change with every pod; what they amount to is in the conditions, which do not wait.
 _COUNTS_MAY_WAIT = timedelta(seconds=5)
 _TRY_REFUSED_AGAIN = timedelta(minutes=5)
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Published:
+    """What came of publishing a status."""
+
+    version: str = ""  # the resourceVersion of the job, where it was written
+    requeue_after: timedelta | None = None  # when to try again, where it was put off or refused
+    counts_changed: datetime | None = None  # since when counts wait to be written
+
+    @property
+    def is_stored(self) -> bool:
+        return self.requeue_after is None
+
+
 class Publisher:
-    """Writes statuses and tells of them."""
+    """Writes statuses and reports them."""
 
     def __init__(
-        self,
-        client: Client,
-        caches: Caches,
-        memories: JobStates,
-        events: EventRecorder,
-        metrics: "JobMetrics",
-        clock: Clock = utc_now,
+        self, client: Client, caches: Caches, events: EventRecorder, metrics: "JobMetrics"
     ) -> None:
         self._client = client
         self._caches = caches
-        self._memories = memories
         self._events = events
         self._metrics = metrics
-        self._clock = clock
 
     async def publish(
-        self, job: MPIJob, status: MPIJobStatus, problems: Sequence[Problem]
-    ) -> timedelta | None:
-        """Store the status if it is another one; how long that was put off, if it was."""
+        self,
+        job: MPIJob,
+        status: MPIJobStatus,
+        problems: Sequence[Problem],
+        counts_changed: datetime | None,
+        now: datetime,
+    ) -> Published:
+        """Store the status if it differs. Counts alone may wait since `counts_changed`."""
         if status == job.status:
-            self._memories.of(job).counts_changed = None
-            return None
-        wait = self._may_wait(job, status)
-        if wait is not None:
-            return wait
+            return Published()
+        if has_only_counts_changed(job.status, status):
+            counts_changed = counts_changed or now
+            wait = counts_changed + _COUNTS_MAY_WAIT - now
+            if wait > timedelta(0):
+                return Published(requeue_after=wait, counts_changed=counts_changed)
         try:
-            await self._store(job, status)
+            version = await self._store(job, status)
         except errors.Invalid as error:
-            # Stored in a time of other rules, or somebody has a policy. Its status cannot be
-            # written, so people are told another way.
+            # The job was stored under other rules, or a policy forbids it. Its status cannot be
+            # written, so an event has to report that.
             log.warning(
-                "the status of a job was refused",
+                "the API server refused the status of a job",
                 extra={"job": f"{job.metadata.namespace}/{job.metadata.name}", "error": str(error)},
             )
-            self.tell(job, [warning("StatusRefused", str(error))])
-            return _TRY_REFUSED_AGAIN
-        self.tell(job, status_events(job.status, status, problems))
+            self.record(job, [warning("StatusRefused", str(error))])
+            return Published(requeue_after=_TRY_REFUSED_AGAIN, counts_changed=counts_changed)
+        self.record(job, status_events(job.status, status, problems))
         self._count(job.status, status)
-        return None
+        return Published(version)
 
-    def tell(self, job: MPIJob, events: Iterable[JobEvent]) -> None:
-        """Send events about a job."""
+    def record(self, job: MPIJob, events: Iterable[JobEvent]) -> None:
+        """Record events about a job."""
         regarding = ObjectReference(
             types.API_VERSION,
             types.KIND,
@@ -83,20 +93,12 @@ class Publisher:
             job.metadata.uid,
             job.metadata.resource_version,
         )
-        for each in events:
-            self._events.record(regarding, each.severity, each.reason, each.message)
-            if each.reason == REPLACED:
+        for event in events:
+            self._events.record(regarding, event.severity, event.reason, event.message)
+            if event.reason == REPLACED:
                 self._metrics.job_restarted_worker()
 
-    def _may_wait(self, job: MPIJob, status: MPIJobStatus) -> timedelta | None:
-        if not has_only_counts_changed(job.status, status):
-            return None
-        memory, now = self._memories.of(job), self._clock()
-        memory.counts_changed = memory.counts_changed or now
-        wait = memory.counts_changed + _COUNTS_MAY_WAIT - now
-        return wait if wait > timedelta(0) else None
-
-    async def _store(self, job: MPIJob, status: MPIJobStatus) -> None:
+    async def _store(self, job: MPIJob, status: MPIJobStatus) -> str:
         metadata = job.metadata
         manifest = {
             "apiVersion": types.API_VERSION,
@@ -110,9 +112,9 @@ class Publisher:
             "status": types.status_manifest(status),
         }
         stored = await self._client.replace(MPI_JOBS, manifest, subresource="status")
-        memory = self._memories.of(job)
-        memory.version, memory.counts_changed = stored["metadata"]["resourceVersion"], None
         self._caches.wrote(MPI_JOBS, stored)
+        version: str = stored["metadata"]["resourceVersion"]
+        return version
 
     def _count(self, old: MPIJobStatus, new: MPIJobStatus) -> None:
         if became_true(old, new, ConditionType.CREATED):

@@ -1,8 +1,9 @@
-"""A few jobs at a time: what was begun is finished before more is begun.
+"""Limits concurrent reconciles, so that jobs which were begun are finished before others begin.
 
-Jobs that all get on a little at a time take longer than one after the other, for each step of each
-is noticed, counted and written by pods in the cluster. What takes long must not hold up the
-others: a job with very much to write, or whose writes a webhook delays, gives its place away.
+Jobs that all advance a little at a time take longer than one after the other, because each step of
+each is noticed, counted and written by every controller of the cluster. Slow reconciles must not
+hold up the others: a job with many writes, or whose writes a webhook delays, gives up its slot.
+docs/explanation/concurrency.md has the measurements.
 """
 
 import asyncio
@@ -14,16 +15,16 @@ _MANY = 32  # writes
 
 
 class Slot:
-    """That a job is worked on. It may go on when it has left, but does not count any more."""
+    """One of the concurrent reconciles. After it has left it goes on, but does not count."""
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places = places
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
         self._is_held = True
 
     def leave(self) -> None:
         if self._is_held:
             self._is_held = False
-            self._places.release()
+            self._slots.release()
 
     def leave_if_many(self, writes: int) -> None:
         if writes > _MANY:
@@ -31,19 +32,19 @@ class Slot:
 
 
 class ReconcileLimiter:
-    """So many places."""
+    """So many reconciles at a time, not counting slow ones."""
 
-    def __init__(self, places: int) -> None:
-        self._places = asyncio.Semaphore(places)
+    def __init__(self, slots: int) -> None:
+        self._slots = asyncio.Semaphore(slots)
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[Slot]:
-        """Hold a place, but not for long; who came first gets it first."""
-        await self._places.acquire()
-        place = Slot(self._places)
-        enough = asyncio.get_running_loop().call_later(_LONG, place.leave)
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Hold a slot for at most 2s; first come, first served."""
+        await self._slots.acquire()
+        slot = Slot(self._slots)
+        timeout = asyncio.get_running_loop().call_later(_LONG, slot.leave)
         try:
-            yield place
+            yield slot
         finally:
-            enough.cancel()
-            place.leave()
+            timeout.cancel()
+            slot.leave()

@@ -1,11 +1,10 @@
-"""One look at one job: observe, decide, write, report."""
+"""One reconcile of one job: observe, decide, write, report."""
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import takewhile
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mpi_operator.api import names
@@ -15,64 +14,77 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.resources import Key
 
-from .actions import Action, target
-from .clock import Clock, utc_now
+from .decision import AT_ONCE, earliest
 from .events import JobEvent, became_true, warning
 from .execute import Executor, Outcome
-from .job_state import JobState, JobStates, Refusal
+from .job_state import JobStates
 from .launcher_log import LogReader, LogRequest
 from .launcher_status import has_ended, launcher_events, restarts
 from .observe import Observer
 from .observed import Observed
 from .plan import Plan, make_plan
 from .problems import Problem, most_important
-from .publish import Publisher
+from .publish import Published, Publisher
 from .reconcile_limiter import ReconcileLimiter, Slot
-from .status import status_of, time_to_reword
+from .remember import (
+    after_error,
+    after_execution,
+    after_publishing,
+    after_success,
+    permitted_stages,
+    remember,
+)
+from .status import decide_status
 
 if TYPE_CHECKING:
     from .metrics import JobMetrics
 
-_FAILING_FOR_LONG = timedelta(seconds=30)
-_BACKOFF = Backoff(base=2.0, cap=300.0)
-_SOON = Backoff(base=0.1, cap=30.0)
+_STALE = Backoff(base=0.1, cap=30.0)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Reconciler:
-    """Brings jobs closer to what they should be."""
+    """Brings jobs closer to what they should be. It owns what the process remembers about them."""
 
     def __init__(
         self,
         observer: Observer,
         executor: Executor,
         publisher: Publisher,
-        listener: LogReader,
-        memories: JobStates,
+        log_reader: LogReader,
         settings: Settings,
-        attention: ReconcileLimiter,
+        limiter: ReconcileLimiter,
         metrics: "JobMetrics",
-        clock: Clock = utc_now,
+        clock: Callable[[], datetime] = _utc_now,
     ) -> None:
-        self._attention = attention
+        self._limiter = limiter
         self._observer = observer
         self._executor = executor
         self._publisher = publisher
-        self._listener = listener
-        self._memories = memories
+        self._log_reader = log_reader
+        self._states = JobStates()
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring one job a step closer to its spec; in how many seconds to look again."""
-        async with self._attention.place() as place:
-            return await self._measured(key, place)
+        """Bring one job a step closer to its spec; in how many seconds to reconcile it again."""
+        async with self._limiter.slot() as slot:
+            return await self._measured(key, slot)
 
-    async def _measured(self, key: Key, place: Slot) -> float | None:
+    def is_own_write(self, key: Key, version: str) -> bool:
+        """Whether a job has this resourceVersion because we wrote its status."""
+        state = self._states.find(key)
+        return state is not None and state.version == version
+
+    async def _measured(self, key: Key, slot: Slot) -> float | None:
         started = time.monotonic()
         outcome = "error"
         try:
-            wait = await self._reconcile(key, place)
+            wait = await self._reconcile(key, slot)
             outcome = "done" if wait is None else "later"
         except errors.NotLeader:
             return None  # the process ends and says why; a traceback for each job would hide it
@@ -80,135 +92,115 @@ class Reconciler:
             self._metrics.reconcile(outcome, time.monotonic() - started)
         return wait.total_seconds() if wait is not None else None
 
-    async def _reconcile(self, key: Key, place: Slot) -> timedelta | None:
+    async def _reconcile(self, key: Key, slot: Slot) -> timedelta | None:
+        now = self._clock()
         seen = self._observer.observe(key)
         if seen is None:
             self._forget(key)
             return None
         try:
-            wait = await self._look(seen, place)
+            wait = await self._steps(seen, slot, now)
         except errors.NotLeader:
             raise
         except Exception as error:
-            self._tell_of_failure(seen, error)
+            self._report_failure(seen, error, now)
             raise
-        memory = self._memories.of(seen.job)
-        memory.failing_since, memory.is_failure_told = None, False
+        self._states.put(seen.job, after_success(self._states.of(seen.job)))
         return wait
 
-    async def _look(self, seen: Observed, place: Slot) -> timedelta | None:
-        now = self._clock()
-        plan = make_plan(seen, self._settings, now)
-        log_request = plan.log_request if plan.log_request and plan.log_request.is_due else None
-        if log_request is not None and not plan.stages:
-            return await self._listen(seen, log_request)
-        place.leave_if_many(len(plan.actions))
-        outcome = await self._execute(seen, plan, now)
-        self._publisher.tell(seen.job, outcome.events)
-        before = seen
-        if plan.stages:
-            seen = self._observer.around(seen.job, seen.validation_errors)
-        if has_ended(seen) and not has_ended(before):
-            # It ended meanwhile. How well, has to be judged by a plan that knows of it.
-            if outcome.error is not None:
-                raise outcome.error
-            return timedelta(0)
-        problems = (*outcome.problems, *plan.problems)
-        status = status_of(seen, problems, now)
-        try:
-            deferred = await self._publisher.publish(seen.job, status, problems)
-        except (errors.Conflict, errors.NotFound):
-            return self._soon(seen)  # somebody else wrote or deleted it: the caches will tell
-        if deferred is None:
-            self._tell_of_launcher(seen, status)
-        self._count(seen, status)
-        if outcome.error is not None:
-            raise outcome.error
-        if log_request is not None:
-            return await self._listen(seen, log_request)
-        if deferred is None:
-            deferred = time_to_reword(seen, status, problems, now)
-        return self._look_again(seen, plan, outcome, status, deferred)
+    async def _steps(self, observed: Observed, slot: Slot, now: datetime) -> timedelta | None:
+        """Remember, plan, execute, read the log, publish.
 
-    async def _listen(self, seen: Observed, log_request: LogRequest) -> timedelta:
-        """Hear what a launcher has to say. Then it is looked at again, to tell of that."""
-        await self._listener.listen(seen.job, log_request)
-        return timedelta(0)
-
-    def _tell_of_failure(self, seen: Observed, error: Exception) -> None:
-        """Once, when it does not pass."""
-        memory, now = self._memories.of(seen.job), self._clock()
-        memory.failing_since = memory.failing_since or now
-        if not memory.is_failure_told and now - memory.failing_since >= _FAILING_FOR_LONG:
-            memory.is_failure_told = True
-            self._publisher.tell(seen.job, [_about_failure(error)])
-
-    async def _execute(self, seen: Observed, plan: Plan, now: datetime) -> Outcome:
-        """Do what the plan says, but do not ask again for what was just refused."""
-        memory = self._memories.of(seen.job)
-        # What is not to be deleted any more, the watch has told of: or this would grow for ever.
-        memory.deleted.intersection_update(plan.deletions)
-        refusal = memory.refusal
-        if refusal is None or _is_over(refusal, seen, now):
-            outcome = await self._executor.execute(seen.job, plan.stages)
-            memory.refusal = self._refusal(seen, outcome, memory, now)
-            if seen.is_finished:
-                outcome.events.extend(_untold(outcome.problems, refusal))
-            return outcome
-        stages = takewhile(lambda stage: not _is_refused(stage, refusal), plan.stages)
-        outcome = await self._executor.execute(seen.job, tuple(stages))
-        memory.refusal = _together(refusal, outcome)
-        outcome.problems.extend(refusal.problems)
-        return outcome
-
-    def _refusal(
-        self, seen: Observed, outcome: Outcome, memory: JobState, now: datetime
-    ) -> Refusal | None:
-        if not outcome.problems:
-            return None
-        times = memory.refusal.times + 1 if memory.refusal else 1
-        delay = timedelta(seconds=_BACKOFF.delay(times, random.random()))
-        generation = seen.job.metadata.generation
-        targets = frozenset(outcome.refused)
-        return Refusal(tuple(outcome.problems), targets, times, now + delay, generation)
-
-    def _look_again(
-        self,
-        seen: Observed,
-        plan: Plan,
-        outcome: Outcome,
-        status: MPIJobStatus,
-        deferred: timedelta | None,
-    ) -> timedelta | None:
-        has_ended = became_true(seen.job.status, status, ConditionType.SUCCEEDED) or became_true(
-            seen.job.status, status, ConditionType.FAILED
-        )
-        if has_ended and deferred is None:
-            return timedelta(0)  # now that it is on record, there is cleaning up to do
-        if outcome.is_stale:
-            return self._soon(seen)
-        memory = self._memories.of(seen.job)
-        memory.stale_looks = 0
-        until = memory.refusal.until - self._clock() if memory.refusal else None
-        log_request = plan.log_request.wait if plan.log_request else None
-        waits = [plan.requeue_after, log_request, deferred, until]
-        wait = min((wait for wait in waits if wait is not None), default=None)
-        return max(wait, timedelta(0)) if wait is not None else None
-
-    def _soon(self, seen: Observed) -> timedelta:
-        """When to look again at what the caches have wrong; later and later if they stay so.
-
-        What they hear of brings the job back at once, so it costs nothing to be patient.
+        All steps use the time of the beginning. Writing may take seconds, but what is measured
+        from `now` was observed then; what is observed later only enters the status.
         """
-        memory = self._memories.of(seen.job)
-        memory.stale_looks += 1
-        return timedelta(seconds=_SOON.delay(memory.stale_looks, random=0))
+        job = observed.job
+        state = self._states.put(job, remember(self._states.of(job), observed, now))
+        planned = seen = replace(observed, state=state)
+        plan = make_plan(seen, self._settings, now)
+        outcome, has_written = await self._execute(seen, plan, slot, now)
+        if has_written:
+            seen = self._observer.observe_again(seen)
+        if has_ended(seen) and not has_ended(planned):
+            # The launcher ended meanwhile. Only a plan that knows so may judge how well.
+            _raise_error(outcome)
+            return AT_ONCE
+        refusal = self._states.of(job).refusal
+        problems = (*(refusal.problems if refusal else ()), *plan.problems)
+        decided = decide_status(seen, problems, now)
+        request = plan.log_request
+        if request and not outcome.error and _comes_first(request, seen, decided.status):
+            return await self._read_log(seen, request, now)
+        try:
+            published = await self._publish(seen, decided.status, problems, now)
+        except (errors.Conflict, errors.NotFound):
+            return self._requeue_stale(seen)  # another writer was faster: the caches will show it
+        _raise_error(outcome)
+        if published.is_stored and _has_finished(seen, decided.status):
+            return AT_ONCE  # now that the end is stored, clean up
+        if outcome.is_stale:
+            return self._requeue_stale(seen)
+        self._states.put(job, replace(self._states.of(job), stale_reconciles=0))
+        wait = earliest(
+            plan.requeue_after,
+            request.wait if request else None,
+            decided.requeue_after if published.is_stored else published.requeue_after,
+            refusal.until - now if refusal else None,
+        )
+        return wait if wait is None else max(wait, AT_ONCE)
 
-    def _tell_of_launcher(self, seen: Observed, status: MPIJobStatus) -> None:
-        memory, found = self._memories.of(seen.job), restarts(seen)
-        known = found if memory.launcher_restarts is None else memory.launcher_restarts
-        memory.launcher_restarts = found
-        self._publisher.tell(seen.job, launcher_events(seen, status, known))
+    async def _execute(
+        self, seen: Observed, plan: Plan, slot: Slot, now: datetime
+    ) -> tuple[Outcome, bool]:
+        """Carry out what of the plan is to be done now; what came of it, and whether it was any."""
+        stages = permitted_stages(plan, seen, now)
+        slot.leave_if_many(sum(map(len, stages)))
+        outcome = await self._executor.execute(seen.job, stages)
+        self._publisher.record(seen.job, [*outcome.events, *_cleanup_events(seen, outcome)])
+        state = after_execution(seen, plan, outcome, now, jitter=random.random())
+        self._states.put(seen.job, state)
+        return outcome, bool(stages)
+
+    async def _read_log(self, seen: Observed, request: LogRequest, now: datetime) -> timedelta:
+        """Read the launcher's log. What it says is part of the status: plan again with it."""
+        state = self._states.of(seen.job)
+        reading = await self._log_reader.read(seen.job, request, state.log_reading, now)
+        self._states.put(seen.job, replace(state, log_reading=reading))
+        return AT_ONCE
+
+    async def _publish(
+        self, seen: Observed, status: MPIJobStatus, problems: Sequence[Problem], now: datetime
+    ) -> Published:
+        """Store the status, and report what follows from it."""
+        state = self._states.of(seen.job)
+        published = await self._publisher.publish(
+            seen.job, status, problems, state.counts_changed, now
+        )
+        self._states.put(seen.job, after_publishing(state, seen, published))
+        if published.is_stored:
+            known = restarts(seen) if state.launcher_restarts is None else state.launcher_restarts
+            self._publisher.record(seen.job, launcher_events(seen, status, known))
+        self._count(seen, status)
+        return published
+
+    def _requeue_stale(self, seen: Observed) -> timedelta:
+        """When to reconcile a job again whose caches are behind: later and later.
+
+        What the caches learn brings the job back at once, so waiting costs nothing.
+        """
+        state = self._states.of(seen.job)
+        state = self._states.put(
+            seen.job, replace(state, stale_reconciles=state.stale_reconciles + 1)
+        )
+        return timedelta(seconds=_STALE.delay(state.stale_reconciles, random=0))
+
+    def _report_failure(self, seen: Observed, error: Exception, now: datetime) -> None:
+        """Record an event, once, for an error that lasts: else only the log would have it."""
+        before = self._states.of(seen.job)
+        after = self._states.put(seen.job, after_error(before, now))
+        if after.is_failure_reported and not before.is_failure_reported:
+            message = f"Reconcile has failed for 30s, retrying: {type(error).__name__}: {error}"
+            self._publisher.record(seen.job, [warning("OperatorError", message)])
 
     def _count(self, seen: Observed, status: MPIJobStatus) -> None:
         namespace, launcher = seen.job.metadata.namespace, names.launcher(seen.job)
@@ -218,46 +210,34 @@ class Reconciler:
             self._metrics.forget_job(namespace, launcher)
 
     def _forget(self, key: Key) -> None:
-        self._memories.forget(key)
+        self._states.forget(key)
         self._metrics.forget_job(key.namespace, f"{key.name}-launcher")
 
 
-def _about_failure(error: Exception) -> JobEvent:
-    """What nobody would know of but for the log: a server that fails, or a mistake of ours."""
-    return warning(
-        "OperatorError",
-        "The operator has failed with this job for half a minute, and goes on trying: "
-        f"{type(error).__name__}: {error}",
-    )
+def _raise_error(outcome: Outcome) -> None:
+    """Raise what made a write fail: the queue backs off then."""
+    if outcome.error is not None:
+        raise outcome.error
 
 
-def _untold(problems: Sequence[Problem], refusal: Refusal | None) -> Iterator[JobEvent]:
-    """What is in the way of cleaning up, once.
+def _comes_first(request: LogRequest, seen: Observed, status: MPIJobStatus) -> bool:
+    """Whether the launcher's log is read before a status is published.
 
-    The conditions of a finished job are final, so an event is all that can tell it.
+    A new process reads it before it changes what another one may have reported from it.
     """
-    problem = most_important(problems)
-    if problem is not None and problem != most_important(refusal.problems if refusal else ()):
+    is_changed = status.conditions != seen.job.status.conditions
+    return request.is_due or (request.is_assumed and is_changed)
+
+
+def _has_finished(seen: Observed, status: MPIJobStatus) -> bool:
+    ends = (ConditionType.SUCCEEDED, ConditionType.FAILED)
+    return any(became_true(seen.job.status, status, kind) for kind in ends)
+
+
+def _cleanup_events(seen: Observed, outcome: Outcome) -> Iterator[JobEvent]:
+    """What is in the way of cleaning up, once: the conditions of a finished job are final."""
+    refusal = seen.state.refusal
+    problem = most_important(outcome.problems)
+    known = most_important(refusal.problems if refusal else ())
+    if seen.is_finished and problem is not None and problem != known:
         yield warning(problem.reason, problem.message)
-
-
-def _is_over(refusal: Refusal, seen: Observed, now: datetime) -> bool:
-    """Whether it is time to ask again: another spec may be taken at once."""
-    return (
-        seen.is_finished
-        or now >= refusal.until
-        or refusal.generation != seen.job.metadata.generation
-    )
-
-
-def _together(refusal: Refusal, outcome: Outcome) -> Refusal:
-    """A refusal with what was refused meanwhile: all of it is asked for again at the same time."""
-    return replace(
-        refusal,
-        problems=(*outcome.problems, *refusal.problems),
-        targets=refusal.targets | outcome.refused,
-    )
-
-
-def _is_refused(stage: Sequence[Action], refusal: Refusal) -> bool:
-    return any(target(action) in refusal.targets for action in stage)

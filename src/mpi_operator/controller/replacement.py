@@ -1,14 +1,14 @@
-"""Which workers are replaced, how often, and how that is remembered.
+"""Which workers are replaced, how often, and where that is counted.
 
-A worker that failed, was evicted or vanished while its job runs gets a new pod of the same name. To
-be bounded, replacements are counted, and to survive a restart the counts are in an annotation of
-the job's ConfigMap. A count is stored before what it is about is done:
+A worker that failed, was evicted or vanished while its job runs gets a new pod of the same name.
+Replacements are limited, so they are counted, and the counts survive a restart in an annotation of
+the job's ConfigMap. A replacement is counted before it is carried out:
 
-* A failed pod is counted with its uid, then deleted. Whoever finds it after a restart sees that it
-  is counted.
+* A failed pod is counted with its uid, then deleted. After a restart the uid shows that it is
+  counted already.
 * A vanished pod left no uid. But it was running, so the ConfigMap lists its host; the write that
-  takes the host out of the list is the one that counts. So it is for a pod that somebody else
-  deletes: its host leaves the list when that begins.
+  takes the host off the list also counts it. The same holds for a pod that others delete: its host
+  leaves the list as soon as the deletion begins.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from mpi_operator.api.types import MPIJob, Time
 from . import pod_state
 from .cached_types import Pod, StoredConfigMap
 from .events import JobEvent, warning
-from .launcher_status import most_tries
+from .launcher_status import restart_limit
 from .observed import Observed
 from .problems import Problem, ProblemReason
 
@@ -41,7 +41,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     times: int
     uid: str  # of the pod that was lost last; "" where it had vanished
     at: Time
-    how: str = ""  # that one ended, in few words: an annotation has to hold those of all workers
+    how: str = ""  # it ended, in few words: one annotation holds those of all workers
     before: Time | None = None  # the time before that
 
 
@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def stored_counts(config_map: StoredConfigMap | None) -> Counts:
-    """The counts on record. Somebody else's scribbling counts as nothing."""
+    """The stored counts. What others wrote into the annotation counts as nothing."""
     text = (
         config_map.metadata.annotations.get(annotations.WORKER_REPLACEMENTS) if config_map else None
     )
@@ -71,7 +71,7 @@ def as_annotation(counts: Counts) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Replacements:
-    """What is to be done about workers that are no more."""
+    """What is to be done about workers that were lost."""
 
     counts: Counts  # to be stored first
     events: tuple[JobEvent, ...]  # about those that are counted now
@@ -81,13 +81,13 @@ class Replacements:
 
 
 def replacements(seen: Observed, now: datetime) -> Replacements:
-    """Look at every worker that should be there and is not, or that has failed."""
+    """Decide about every worker that is missing or has failed."""
     now = now.replace(microsecond=0)
     limit = _limit(seen.job)
     known = {
         index: count
         for index, count in stored_counts(seen.config_map).items()
-        if count.at - now < _FORGIVEN_AFTER  # of the future: scribbling, too
+        if count.at - now < _FORGIVEN_AFTER  # one of the future was not written by us
     }
     lost = dict(_lost(seen))
     counted = {
@@ -119,14 +119,13 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
 def _remembered(known: Counts, now: datetime) -> Counts:
     """The counts that still matter. An annotation has room for some thousands, and no more.
 
-    The others go when there is something to write, and not for their own sake: a job that nothing
-    happens to is not written.
+    The others are dropped with the next write: nothing is written for them alone.
     """
     return {index: count for index, count in known.items() if _is_recent(count, now)}
 
 
 def _is_counted(count: Count | None, pod: Pod | None) -> bool:
-    """Whether somebody counted a failed pod and did not come to delete it."""
+    """Whether a failed pod was counted already and only not deleted yet."""
     return pod is not None and count is not None and count.uid == pod.metadata.uid
 
 
@@ -137,10 +136,10 @@ def _uid(pod: Pod | None) -> str:
 def _counted(
     count: Count | None, failed: Pod | None, uid: str, limit: int, now: datetime
 ) -> Count | None:
-    """The next count of a lost worker; None for a failed pod that is kept, for all tries are used.
+    """The next count of a lost worker; None for a failed pod that is kept: its limit is reached.
 
-    A vanished one is counted past the limit: when its host has left the list, the count is all that
-    tells it from one that was never made.
+    A vanished pod is counted past the limit: when its host has left the list, only the count tells
+    it from one that was never created.
     """
     known = count if count is not None and _is_recent(count, now) else None
     times, before = (known.times, known.at) if known else (0, None)
@@ -151,7 +150,7 @@ def _counted(
 
 
 def _is_recent(count: Count, now: datetime) -> bool:
-    """Whether a count still matters: problem of long ago says nothing about now."""
+    """Whether a count still matters: a loss of long ago says nothing about now."""
     return now - count.at < _FORGIVEN_AFTER
 
 
@@ -167,7 +166,7 @@ def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
 
 def _limit(job: MPIJob) -> int:
     chosen = annotations.number(job.metadata.annotations, annotations.MAX_WORKER_REPLACEMENTS)
-    return most_tries(job) if chosen is None else chosen  # as often as a launcher
+    return restart_limit(job) if chosen is None else chosen  # as often as a launcher
 
 
 def _delay(times: int) -> timedelta:
@@ -180,9 +179,9 @@ def _delay(times: int) -> timedelta:
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> JobEvent:
     name = names.worker(job, index)
     how = pod_state.how_it_left(pod)
-    # That may take for ever: a node that is lost does not let it go.
-    when = " once it is gone" if pod is not None and pod_state.is_terminating(pod) else ""
-    return warning(REPLACED, f"{name} is replaced{when} ({count.times} of {limit} times): {how}")
+    # That may take for ever: the pod of a node that is lost stays.
+    when = " when it is gone" if pod is not None and pod_state.is_terminating(pod) else ""
+    return warning(REPLACED, f"Worker {name} is replaced{when} ({count.times} of {limit}): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Problem:
@@ -190,5 +189,5 @@ def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Problem:
     if pod is not None and pod_state.is_evicted(pod):
         reason = ProblemReason.WORKER_EVICTED
     name = names.worker(job, index)
-    message = f"{name} is not replaced any more, after {limit} times: {pod_state.how_it_left(pod)}"
+    message = f"Worker {name} reached its replacement limit ({limit}): {pod_state.how_it_left(pod)}"
     return Problem(reason, message, is_fatal=True)

@@ -1,7 +1,7 @@
 """What the status of a job should say, from what is known. Pure.
 
-A status that is written is compared with the one that is stored, so everything here has to come out
-the same as long as nothing happens: no time of day gets in, except when something changes.
+The status is written when it differs from the stored one, so it has to come out the same as long as
+nothing happens: the time enters only when something changes.
 """
 
 import dataclasses
@@ -26,13 +26,21 @@ from mpi_operator.api.types import (
 from . import pod_state
 from .cached_types import moment
 from .launcher_status import failure, has_ended, has_succeeded, success_time
-from .lost_workers import time_to_judge
+from .lost_workers import lost_workers
 from .observed import Observed
 from .problems import Problem, lost_worker, most_important, shortened
 
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-# Schedulers word the same problem anew whenever a node comes or goes.
+# Schedulers reword the same problem whenever a node comes or goes.
 _REWORDED_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class StatusDecision:
+    """The status that a job should have, and when it may be another one though nothing happens."""
+
+    status: MPIJobStatus
+    requeue_after: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -49,11 +57,11 @@ def status_of(seen: Observed, problems: Sequence[Problem], now: datetime) -> MPI
     """The status that a job should have."""
     if seen.is_finished:
         return _kept(seen)
-    stored, is_judged = seen.job.status, time_to_judge(seen, now) is None
+    stored, is_judged = seen.job.status, _is_judged(seen, now)
     now = now.replace(microsecond=0)
     problem = most_important(problems)
     end = _launcher_end(seen, problems, now, is_judged) or _fatal_end(seen, problem, now)
-    waits = end is None and has_ended(seen)  # for its judgement: till then nothing is said
+    waits = end is None and has_ended(seen)  # to be judged: nothing is reported until then
     status = replace(
         stored,
         conditions=_conditions(seen, end, problem, now),
@@ -67,25 +75,29 @@ def status_of(seen: Observed, problems: Sequence[Problem], now: datetime) -> MPI
     )
 
 
-def time_to_reword(
-    seen: Observed, status: MPIJobStatus, problems: Sequence[Problem], now: datetime
-) -> timedelta | None:
-    """In how long the same problem may be told in the words that it has now."""
+def decide_status(seen: Observed, problems: Sequence[Problem], now: datetime) -> StatusDecision:
+    """The same, and when a problem that is stored may be reported in the words that it has now."""
+    status = status_of(seen, problems, now)
     if not problems:
-        return None
+        return StatusDecision(status)
     stored = dataclasses.replace(seen, job=replace(seen.job, status=status))
     later = status_of(stored, problems, now + _REWORDED_AFTER)
-    return _REWORDED_AFTER if later != status else None
+    return StatusDecision(status, _REWORDED_AFTER if later != status else None)
+
+
+def _is_judged(seen: Observed, now: datetime) -> bool:
+    """Whether it is known how well a launcher that ended with 0 has ended."""
+    return not has_succeeded(seen) or lost_workers(seen, now).requeue_after is None
 
 
 def _kept(seen: Observed) -> MPIJobStatus:
-    """The status of a finished job: as it is, but for what readers still look at."""
+    """The status of a finished job: as it is, but for what readers still need."""
     stored = seen.job.status
     return replace(
         stored,
-        # Some writers before us forgot to say when it ended.
+        # Some former writers left out when it ended.
         completion_time=stored.completion_time or _end_time(stored),
-        # And some never say what they looked at; nothing is written for that alone.
+        # And some never set this; nothing is written for it alone.
         observed_generation=stored.observed_generation and seen.job.metadata.generation,
     )
 
@@ -93,7 +105,7 @@ def _kept(seen: Observed) -> MPIJobStatus:
 def _launcher_end(
     seen: Observed, problems: Sequence[Problem], now: datetime, is_judged: bool
 ) -> End | None:
-    """How the launcher ended, if it has; whether well is not said before it has been judged."""
+    """How the launcher ended, if it has, and if that has been judged."""
     if has_succeeded(seen):
         return _success(seen, problems, success_time(seen) or now) if is_judged else None
     launcher = seen.launcher
@@ -105,7 +117,7 @@ def _launcher_end(
 
 
 def _success(seen: Observed, problems: Sequence[Problem], time: datetime) -> End:
-    """A launcher that ended well has done its work, unless it lost who should have done it."""
+    """A launcher that ended with 0 has done its work, unless workers that it needed were lost."""
     lost = lost_worker(problems)
     if lost is not None and lost.is_fatal:
         return End(ConditionType.FAILED, lost.reason, shortened(lost.message), time)
@@ -151,7 +163,7 @@ def _conditions(
 
 
 def _is_resumed(seen: Observed) -> bool:
-    """Whether a suspended job goes on. One that is not valid does not, whatever it says."""
+    """Whether a suspended job goes on. An invalid one does not, whatever it says."""
     was_suspended = conditions.is_true(seen.job.status.conditions, ConditionType.SUSPENDED)
     return was_suspended and not seen.is_suspended and not seen.validation_errors
 
@@ -205,12 +217,12 @@ def _running(
 def _with_running(
     seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
-    """It runs; what is wrong all the same is in the message."""
+    """It runs; its message has the problem, if there is one."""
     message = f"MPIJob {_name(seen.job)} is running."
     stored = conditions.condition(known, ConditionType.RUNNING)
     if problem is not None and stored and stored.is_true and stored.message != message:
-        told = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
-        return _with_problem(known, _TRUE, told, now)
+        reported = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
+        return _with_problem(known, _TRUE, reported, now)
     if problem is not None:
         message = shortened(f"{message} {problem.message}")
     return with_condition(known, ConditionType.RUNNING, _TRUE, Reason.RUNNING, message, now=now)
@@ -219,11 +231,11 @@ def _with_running(
 def _with_problem(
     known: Conditions, status: ConditionStatus, problem: Problem, now: datetime
 ) -> Conditions:
-    """Something is wrong. The same problem in other words may wait a while."""
+    """Report a problem. The same one in other words waits for 30s."""
     stored = conditions.condition(known, ConditionType.RUNNING)
     updated = stored.last_update_time if stored else None
-    is_told = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
-    if is_told and updated and now - updated < _REWORDED_AFTER:
+    is_reported = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
+    if is_reported and updated and now - updated < _REWORDED_AFTER:
         return known
     return with_condition(
         known, ConditionType.RUNNING, status, problem.reason, problem.message, now=now
@@ -269,7 +281,7 @@ def _worker_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
 
 
 def _start_time(seen: Observed, end: End | None, now: datetime) -> datetime | None:
-    """When the job started, or was resumed: not after its end, if nobody looked in between."""
+    """When the job started, or was resumed: not after its end, if no reconcile came in between."""
     stored = seen.job.status.start_time
     if seen.is_suspended or seen.validation_errors:
         return stored
@@ -279,7 +291,7 @@ def _start_time(seen: Observed, end: End | None, now: datetime) -> datetime | No
 
 
 def _completion_time(known: Conditions, end: End) -> datetime:
-    """When the job ended: not before it was last said to run, for tools compute durations."""
+    """When the job ended: not before it last ran, because tools compute durations."""
     running = conditions.condition(known, ConditionType.RUNNING)
     times = (running.last_update_time, running.last_transition_time) if running else ()
     return max([end.time, *(time for time in times if time is not None)])

@@ -11,38 +11,35 @@ from mpi_operator.kube.resources import PODS
 from . import pod_state
 from .actions import Action, Create, delete
 from .cached_types import Pod
+from .decision import Decision
 from .events import warning
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .replacement import Replacements
 
 _LOST_AFTER = timedelta(seconds=30)
+_STAYS_AFTER = timedelta(minutes=1)
 _ADVICE = (
-    "If it is, delete the pod by force, or set the annotation "
+    "If the node is lost, delete the pod by force, or set the annotation "
     f'{annotations.FORCE_DELETE_LOST_WORKERS}: "true" on the job'
 )
-_STAYS_AFTER = timedelta(minutes=1)
-_STAYS = "It was deleted by force and is still there: look at its finalizers"
-_FORCE = f"The pod is deleted by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
+_STAYS = "It was deleted by force and still exists: check its finalizers"
+_FORCE = f"The operator deletes it by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
 
 
-def deletions(seen: Observed, replaced: Replacements, now: datetime) -> Iterator[Action]:
-    """Remove surplus workers, those that failed, and those lost with their node if asked to."""
+def deletions(seen: Observed, replaced: Replacements) -> Iterator[Action]:
+    """Remove surplus workers and those that failed."""
     for pod in seen.surplus_workers:
         if not pod_state.is_terminating(pod):
             yield delete(PODS, pod)
     for pod in replaced.failed:
         yield delete(PODS, pod)
-    if _may_force(seen):
-        for pod in lost(seen, now):
-            forced = warning(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
-            yield delete(PODS, pod, by_force=True, events=(forced,))
 
 
 def creations(
     seen: Observed, replaced: Replacements, settings: Settings, now: datetime
-) -> Iterator[Action]:
-    """Create the workers that are missing and may come now."""
+) -> Decision:
+    """Create the workers that are missing, as soon as they may be created."""
     missing = [
         index
         for index in range(seen.job.spec.worker_count)
@@ -50,38 +47,39 @@ def creations(
         and index not in replaced.given_up
         and replaced.not_before.get(index, now) <= now
     ]
-    for manifest in worker_pod.worker_pods(seen.job, missing, settings):
-        yield Create(PODS, manifest)
+    waits = (when - now for when in replaced.not_before.values() if when > now)
+    manifests = worker_pod.worker_pods(seen.job, missing, settings)
+    return Decision(
+        tuple(Create(PODS, manifest) for manifest in manifests),
+        requeue_after=min(waits, default=None),
+    )
 
 
-def lost(seen: Observed, now: datetime) -> list[Pod]:
-    """Workers that should be gone and whose node does not confirm it: most likely it is lost."""
-    return [pod for pod in seen.workers.values() if pod_state.overdue(pod, now) > _LOST_AFTER]
+def lost_with_their_node(seen: Observed, now: datetime) -> Decision:
+    """Report workers that Kubernetes cannot remove, because it waits for their node.
 
-
-def lost_worker_problems(seen: Observed, now: datetime) -> Iterator[Problem]:
-    """Tell of workers that cannot be replaced, because Kubernetes waits for their node."""
-    for pod in lost(seen, now):
-        if not _may_force(seen):
-            yield Problem(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_ADVICE}")
-        elif pod_state.overdue(pod, now) > _STAYS_AFTER:
-            yield Problem(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_STAYS}")
-
-
-def time_to_loss(seen: Observed, now: datetime) -> timedelta | None:
-    """In how long the first worker that is ending would count as lost."""
-    ending = [pod for pod in seen.workers.values() if pod_state.is_terminating(pod)]
-    limits = (_LOST_AFTER, _STAYS_AFTER)
-    waits = [limit - pod_state.overdue(pod, now) for pod in ending for limit in limits]
-    return min((wait for wait in waits if wait >= timedelta(0)), default=None)
-
-
-def _may_force(seen: Observed) -> bool:
-    return annotations.is_on(seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS)
+    They are deleted by force where the job asks for it.
+    """
+    may_force = annotations.is_on(
+        seen.job.metadata.annotations, annotations.FORCE_DELETE_LOST_WORKERS
+    )
+    actions: list[Action] = []
+    problems: list[Problem] = []
+    waits: list[timedelta] = []
+    for pod in filter(pod_state.is_terminating, seen.workers.values()):
+        overdue = pod_state.overdue(pod, now)
+        waits += [limit - overdue for limit in (_LOST_AFTER, _STAYS_AFTER) if limit >= overdue]
+        if overdue > _LOST_AFTER and may_force:
+            forced = warning(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {_FORCE}")
+            actions.append(delete(PODS, pod, by_force=True, events=(forced,)))
+        if overdue > (_STAYS_AFTER if may_force else _LOST_AFTER):
+            advice = _STAYS if may_force else _ADVICE
+            problems.append(Problem(ProblemReason.WORKER_LOST, f"{_about_loss(pod)}. {advice}"))
+    return Decision(tuple(actions), tuple(problems), min(waits, default=None))
 
 
 def _about_loss(pod: Pod) -> str:
     return (
-        f"{pod.metadata.name} should be gone since {pod.metadata.deletion_timestamp}, but node "
-        f"{pod.spec.node_name or '(none)'} does not confirm it: the node may be lost"
+        f"Worker {pod.metadata.name} has been terminating since {pod.metadata.deletion_timestamp}; "
+        f"node {pod.spec.node_name or '(none)'} has not confirmed the deletion"
     )

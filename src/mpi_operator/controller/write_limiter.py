@@ -1,4 +1,4 @@
-"""A fair share of the right to write: jobs take turns, however much each of them has to write."""
+"""Limits concurrent writes; jobs take turns, however much each of them has to write."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class WriteLimiter:
-    """So many writes at a time. Of those who wait, one of each key goes, then the next of each."""
+    """So many writes at a time. Of those that wait, one of each key goes, then the next of each."""
 
     def __init__(self, slots: int) -> None:
         self._free = slots
@@ -32,7 +32,7 @@ class WriteLimiter:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back()  # it was our turn in the very moment
+                self._give_back()  # our turn came at the same moment
             raise
 
     def _give_back(self) -> None:
@@ -40,7 +40,7 @@ class WriteLimiter:
             key, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()
             if turns:
-                self._waiting[key] = turns  # at the end of the line
+                self._waiting[key] = turns  # to the end of the queue
             if not turn.done():
                 turn.set_result(None)
                 return

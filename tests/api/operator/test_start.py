@@ -3,9 +3,11 @@
 from typing import Any
 
 from mpi_operator.build import scripts
+from mpi_operator.build.scripts import Event
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
 from tests.support.hands import Hands
 from tests.support.mpijobs import mpijob, template
+from tests.support.observations import remote_shell_line
 from tests.support.waiting import until
 
 
@@ -55,8 +57,10 @@ async def test_a_launcher_that_gave_up_on_a_worker_is_not_tried_again_in_a_hurry
 ) -> None:
     await shared.submit(_hurried("refused", "10m"))
     launcher = await shared.start("refused", workers=2)
-    cause = "refused-worker-1 after 2 s: connect to host x: Connection refused"
-    await shared.fail(launcher, words=f"{scripts.GAVE_UP}{cause}")
+    line = remote_shell_line(
+        Event.GAVE_UP, "refused-worker-1", seconds=2, cause="Connection refused"
+    )
+    await shared.fail(launcher, words=line)
     await shared.becomes("refused", "Failed", reason="InitTimeout")
     failed = await shared.condition("refused", "Failed")
     assert failed is not None

@@ -47,4 +47,4 @@ async def test_two_ranks_on_each_of_two_workers_that_the_launcher_waits_for(lab:
         workers = [f"{mpi}-worker-0", f"{mpi}-worker-0", f"{mpi}-worker-1", f"{mpi}-worker-1"]
         assert sorted((await lab.ranks(mpi)).values()) == workers
         assert await lab.is_launched_last(mpi)
-        assert scripts.WAITING not in await lab.log(mpi)
+        assert f"{scripts.EVENT}{scripts.Event.WAITING}" not in await lab.log(mpi)

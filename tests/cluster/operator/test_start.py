@@ -83,7 +83,7 @@ async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: 
 
 async def _says_for_whom_it_waits(lab: Lab, name: str, cause: str) -> None:
     """In its log, its status and by an event."""
-    await lab.prints(name, f"{scripts.WAITING}{name}-worker-")
+    await lab.prints(name, f"{scripts.EVENT}{scripts.Event.WAITING} worker={name}-worker-")
 
     def is_told(job: Manifest) -> bool:
         said = [each["message"] for each in job["status"]["conditions"]]

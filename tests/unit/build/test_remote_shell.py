@@ -150,7 +150,6 @@ def test_caches_keep_one_copy_of_a_script():
     assert scripts.shared("something else") == "something else"
 
 
-@pytest.mark.parametrize("beginning", [scripts.GAVE_UP, scripts.LOST, scripts.WENT_ON])
-def test_the_last_words_of_a_remote_shell_are_recognised(beginning):
-    said = beginning.removeprefix("mpi-operator: ")
-    assert f'leave_word "{said}$worker' in scripts.text(scripts.REMOTE_SHELL)
+@pytest.mark.parametrize("event", scripts.Event)
+def test_a_remote_shell_prints_the_events_that_the_operator_reads(event):
+    assert f' "event={event} worker=$worker' in scripts.text(scripts.REMOTE_SHELL)

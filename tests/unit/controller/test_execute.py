@@ -12,7 +12,6 @@ from mpi_operator.controller.actions import Create, CreateKeys, Delete, Patch, R
 from mpi_operator.controller.caches import Caches
 from mpi_operator.controller.events import normal
 from mpi_operator.controller.execute import Executor
-from mpi_operator.controller.job_state import JobStates
 from mpi_operator.controller.write_limiter import WriteLimiter
 from mpi_operator.kube import errors
 from mpi_operator.kube.noop_metrics import UNMEASURED
@@ -38,16 +37,13 @@ class Bench:
         local = LocalCluster(clock=lambda: NOW)
         self.cluster = DirectCluster(local)
         self.client = FaultyClient(local, takes=0.01)
-        self.memories = JobStates()
         self.keys_made = 0
         self.executor = Executor(
             self.client.as_client,
             Caches(self.client.as_client, ("",), settings, UNMEASURED),
             settings,
-            self.memories,
             WriteLimiter(slots),
             make_keys=self.make_keys,
-            clock=lambda: NOW,
         )
 
     def make_keys(self):
@@ -284,9 +280,9 @@ async def test_one_that_went_in_between_is_no_refusal():
 
 async def test_keys_are_made_and_remembered():
     bench = Bench()
-    await bench.do([CreateKeys(JOB)])
+    outcome = await bench.do([CreateKeys(JOB)])
     assert bench.names(SECRETS) == ["pi-ssh"]
-    assert bench.memories.of(JOB).keys_checked == NOW
+    assert outcome.has_keys
 
 
 async def test_keys_that_are_there_are_kept():
@@ -304,7 +300,7 @@ async def test_keys_of_a_stranger_are_no_keys_of_ours():
     outcome = await bench.do([CreateKeys(JOB)])
     assert [problem.reason for problem in outcome.problems] == ["ErrResourceExists"]
     assert outcome.refused == {(SECRETS, Key("lab", "pi-ssh"))}
-    assert bench.memories.of(JOB).keys_checked is None
+    assert not outcome.has_keys
 
 
 async def test_keys_that_went_in_between_are_no_refusal():
@@ -313,7 +309,7 @@ async def test_keys_that_went_in_between_are_no_refusal():
     outcome = await bench.do([CreateKeys(JOB)], pods(0))
     assert outcome.is_stale
     assert outcome.problems == []
-    assert bench.memories.of(JOB).keys_checked is None
+    assert not outcome.has_keys
     assert bench.names(PODS) == []
 
 
@@ -381,14 +377,11 @@ async def test_a_refused_resumption_is_told_and_not_final():
 # --- deleting ---------------------------------------------------------------------------------
 
 
-async def test_a_deletion_is_sent_once():
+async def test_a_deletion_that_was_sent_is_part_of_the_outcome():
     bench = Bench()
     stored = bench.cluster.create(SERVICES, a_service())
     action = Delete(SERVICES, Key("lab", "pi"), stored["metadata"]["uid"])
-    first, second = await bench.do([action]), await bench.do([action])
-    assert first.is_good
-    assert second.is_good
-    assert bench.client.asked == ["delete Service pi"]
+    assert (await bench.do([action])).deleted == {action}
 
 
 async def test_a_deletion_that_failed_is_sent_again():
@@ -396,7 +389,7 @@ async def test_a_deletion_that_failed_is_sent_again():
     stored = bench.cluster.create(SERVICES, a_service())
     action = Delete(SERVICES, Key("lab", "pi"), stored["metadata"]["uid"])
     bench.client.refuse("delete", errors.ConnectionLost("no answer"))
-    await bench.do([action])
+    assert (await bench.do([action])).deleted == set()
     bench.client.relent()
     await bench.do([action])
     assert bench.names(SERVICES) == []

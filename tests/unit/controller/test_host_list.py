@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.controller.host_list import hosts_to_list
-from mpi_operator.controller.observed import HostChange
+from mpi_operator.controller.host_list import list_hosts
+from mpi_operator.controller.job_state import HostChange
 from tests.support.observations import NOW, a_job, a_worker, observed
 
 
@@ -14,8 +14,8 @@ def ago(seconds):
 
 
 def listing(*arguments):
-    hosts, wait = hosts_to_list(*arguments)
-    return set(hosts), wait
+    listed = list_hosts(*arguments)
+    return set(listed.hosts), listed.requeue_after
 
 
 def seen_with(running, listed, workers=4, **more):
@@ -39,7 +39,7 @@ def seen_with(running, listed, workers=4, **more):
 )
 def test_when_hosts_are_listed(running, listed, change, expected):
     noted = HostChange(*map(ago, change)) if change else None
-    hosts, wait = hosts_to_list(seen_with(running, listed, host_change=noted), NOW)
+    hosts, wait = listing(seen_with(running, listed, host_change=noted), NOW)
     assert hosts == set(expected[0])
     assert wait == (timedelta(seconds=expected[1]) if expected[1] else None)
 

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from mpi_operator.controller.init_timeout import init_timeout, time_to_init_timeout
-from mpi_operator.controller.launcher_log import given_up
+from mpi_operator.build.scripts import Event
+from mpi_operator.controller.init_timeout import init_timeout
+from mpi_operator.controller.launcher_log import unreachable_worker
 from mpi_operator.kube.resources import JOBS, PODS, Key
 from mpi_operator.local.times import timestamp
 from tests.support.observations import (
@@ -15,6 +16,7 @@ from tests.support.observations import (
     a_launcher_pod,
     a_worker,
     observed,
+    remote_shell_line,
     terminated,
     unschedulable,
     workers,
@@ -23,9 +25,9 @@ from tests.support.worlds import World
 
 TEN_MINUTES = {"mpi-operator.kubeflow.org/init-timeout": "10m"}
 WAITS = {"launcherCreationPolicy": "WaitForWorkersReady"}
-CAUSE = "pi-worker-1 after 600 s: connect to host x: Connection refused"
-REFUSED = f"mpi-operator: gave up on {CAUSE}"
-GAVE_UP = f"The launcher gave up on {CAUSE}"
+CAUSE = "connect to host x: Connection refused"
+REFUSED = remote_shell_line(Event.GAVE_UP, seconds=600, cause=CAUSE)
+GAVE_UP = f"Launcher gave up on pi-worker-1 after 600s: {CAUSE}"
 
 
 def a_start(minutes=10, *conditions, **changes):
@@ -49,23 +51,23 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
     [
         pytest.param(
             observed(JOB, workers(JOB, "Running", "Pending"), launcher=a_launcher(JOB)),
-            "did not start within 600 s (mpi-operator.kubeflow.org/init-timeout): pi-worker-1 of 2 "
-            "workers not running",
+            "Job did not start within 600s (mpi-operator.kubeflow.org/init-timeout): pi-worker-1 "
+            "of 2 workers is not running",
             id="a worker that does not run",
         ),
         pytest.param(
             observed(JOB),
-            "pi-worker-0 and 1 more of 2 workers not running",
+            "pi-worker-0 and 1 more of 2 workers are not running",
             id="workers that are not even there",
         ),
         pytest.param(
             observed(a_start(**WAITS), [a_worker(JOB, 0), a_worker(JOB, 1, ready=False)]),
-            "pi-worker-1 of 2 workers not ready",
+            "pi-worker-1 of 2 workers is not ready",
             id="a worker that is not ready, where the launcher waits for that",
         ),
         pytest.param(
             observed(JOB, workers(JOB, "Running", "Running"), launcher=a_launcher(JOB)),
-            "the launcher does not run",
+            "the launcher is not running",
             id="a launcher that does not run",
         ),
         pytest.param(
@@ -83,8 +85,7 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
     ],
 )
 def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
-    problem = init_timeout(seen, NOW)
-    assert problem is not None
+    [problem] = init_timeout(seen, NOW).problems
     assert (problem.reason, problem.is_fatal) == ("InitTimeout", True)
     assert problem.message.endswith(words)
 
@@ -154,7 +155,7 @@ def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
     ],
 )
 def test_nothing_is_too_late_here(seen):
-    assert init_timeout(seen, NOW) is None
+    assert init_timeout(seen, NOW).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_nothing_is_too_late_here(seen):
     ],
 )
 def test_how_long_a_start_may_still_take(job, left):
-    assert time_to_init_timeout(observed(job), NOW) == left
+    assert init_timeout(observed(job), NOW).requeue_after == left
 
 
 def unschedulable_worker(world):
@@ -237,7 +238,7 @@ def test_a_resumed_job_has_all_its_time_again():
     ],
 )
 def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
-    assert given_up(observed(a_job()), words) == sentence
+    assert unreachable_worker(observed(a_job()), words) == sentence
 
 
 @pytest.mark.parametrize(
@@ -250,6 +251,8 @@ def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
 def test_what_keeps_a_worker_that_was_given_up_is_told_too(validation_errors, words):
     runs = [{"name": "mpi", "state": {"running": {}}}]
     worker = a_worker(JOB, 1, ready=False, containerStatuses=runs)
-    sentence = given_up(observed(JOB, [worker], validation_errors=validation_errors), REFUSED)
+    sentence = unreachable_worker(
+        observed(JOB, [worker], validation_errors=validation_errors), REFUSED
+    )
     assert sentence.startswith(f"{GAVE_UP}; NotReady: ")
     assert words in sentence

@@ -4,17 +4,22 @@ from datetime import timedelta
 
 import pytest
 
+from mpi_operator.build.scripts import Event
 from mpi_operator.build.settings import Settings
-from mpi_operator.controller.launcher_log import (
-    known_reading,
-    launcher_waits,
-    next_log_request,
-    waits_in,
-)
-from mpi_operator.controller.observed import LogReading
+from mpi_operator.controller.job_state import LogReading
+from mpi_operator.controller.launcher_log import check_log, current_reading, waits_in
 from mpi_operator.controller.plan import make_plan
 from tests.support.mpijobs import template
-from tests.support.observations import NOW, PLAIN, a_job, a_launcher_pod, observed, started, workers
+from tests.support.observations import (
+    NOW,
+    PLAIN,
+    a_job,
+    a_launcher_pod,
+    observed,
+    remote_shell_line,
+    started,
+    workers,
+)
 
 JOB = a_job(3)
 UID = "uid-of-launcher-0"
@@ -23,7 +28,7 @@ NO_SSH = Settings(uses_ssh=False)
 
 
 def says(worker, cause="connect to host x port 22: Connection refused"):
-    return f"mpi-operator: waiting for {worker}, 35 s so far: {cause}"
+    return remote_shell_line(Event.WAITING, worker, seconds=35, cause=cause)
 
 
 def running(seconds, **status):
@@ -59,7 +64,8 @@ def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
             [says("pi-worker-2")], None, id="one that does not run: it has its own reason"
         ),
         pytest.param([says("pi-worker-7"), says("x"), says("")], None, id="nobody's"),
-        pytest.param(["mpi-operator: waiting for"], None, id="half a line"),
+        pytest.param(["mpi-operator: event=waiting worker="], None, id="half a line"),
+        pytest.param([remote_shell_line(Event.LOST, cause="a")], None, id="another event"),
         pytest.param(
             ["loss 0.1 [1,0]<stderr>:" + says("pi-worker-1", "a: b")],
             "pi-worker-1: a: b",
@@ -68,9 +74,10 @@ def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
     ],
 )
 def test_what_a_launcher_waits_for(lines, message):
-    found = launcher_waits(seen(60, log_reading(*lines), phases=("Running", "Running", "Pending")))
-    assert (found.message if found else None) == (
-        f"The launcher waits for {message}" if message else None
+    look = seen(60, log_reading(*lines), phases=("Running", "Running", "Pending"))
+    problems = check_log(look, PLAIN, NOW).problems
+    assert [each.message for each in problems] == (
+        [f"Launcher waits for {message}"] if message else []
     )
 
 
@@ -133,11 +140,11 @@ def test_a_launcher_is_listened_to_now(look):
     ],
 )
 def test_who_is_never_listened_to(look):
-    assert next_log_request(look, PLAIN, NOW) is None
+    assert check_log(look, PLAIN, NOW).request is None
 
 
 def test_the_container_that_is_listened_to():
-    request = next_log_request(seen(60), PLAIN, NOW)
+    request = check_log(seen(60), PLAIN, NOW).request
     assert request is not None
     assert (request.pod, request.uid, request.container) == (
         "pi-launcher-0",
@@ -160,10 +167,7 @@ def own_shell():
     ],
 )
 def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
-    assert next_log_request(seen(60, job=job), settings, NOW) is None
-
-
-TOLD = {"type": "Running", "status": "True", "message": "… The launcher waits for pi-worker-1: no"}
+    assert check_log(seen(60, job=job), settings, NOW).request is None
 
 
 WAITED = log_reading(says("pi-worker-1"), ago=5)
@@ -172,15 +176,14 @@ WAITED = log_reading(says("pi-worker-1"), ago=5)
 @pytest.mark.parametrize(
     ("before", "look", "after"),
     [
-        pytest.param(None, seen(600), log_reading(), id="one that has run for long has been heard"),
-        pytest.param(None, seen(10), log_reading(ago=10), id="one that has begun has not"),
         pytest.param(
             None,
-            seen(600, job=a_job(3, status={"conditions": [TOLD]})),
-            log_reading(ago=600),
-            id="nor has one that waits",
+            seen(600),
+            LogReading(UID, NOW, is_assumed=True),
+            id="one that has run for long has been read",
         ),
-        pytest.param(WAITED, seen(600), WAITED, id="what was heard is kept"),
+        pytest.param(None, seen(10), log_reading(ago=10), id="one that has begun has not"),
+        pytest.param(WAITED, seen(600), WAITED, id="what was read is kept"),
         pytest.param(
             log_reading(says("pi-worker-1"), uid="another"),
             seen(40),
@@ -190,5 +193,5 @@ WAITED = log_reading(says("pi-worker-1"), ago=5)
         pytest.param(WAITED, seen(None), None, id="and only while it runs"),
     ],
 )
-def test_what_a_process_has_heard(before, look, after):
-    assert known_reading(before, look, NOW) == after
+def test_what_a_process_has_read(before, look, after):
+    assert current_reading(before, look, NOW) == after

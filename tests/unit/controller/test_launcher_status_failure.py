@@ -4,23 +4,43 @@ from datetime import timedelta
 
 import pytest
 
+from mpi_operator.api.annotations import LAUNCHER_LAST_FAILURE
+from mpi_operator.build.scripts import Event
 from mpi_operator.controller.cached_types import JobCondition
-from mpi_operator.controller.launcher_status import failure
+from mpi_operator.controller.launcher_status import (
+    NO_FAILURE,
+    LastFailure,
+    failure,
+    failure_annotation,
+    last_failure,
+)
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.kube.resources import CONFIG_MAPS
 from tests.support.observations import (
+    NOW,
+    PLAIN,
+    a_config_map,
     a_job,
+    a_launcher,
     a_launcher_pod,
     a_worker,
     observed,
+    remote_shell_line,
     terminated,
     waiting,
+    workers,
 )
+from tests.support.plans import changes
 
 JOB = a_job()
 LIMIT = JobCondition(
     type="Failed", status="True", reason="BackoffLimitExceeded", message="Job has reached its limit"
 )
 
-REFUSED = "mpi-operator: gave up on pi-worker-1 after 600 s: connect to host: Connection refused"
+REFUSED = remote_shell_line(Event.GAVE_UP, seconds=600, cause="connect to host: Connection refused")
+
+
+ENDED = {"terminated": {"exitCode": 134, "message": "Segmentation fault"}}
 
 
 def a_try(number, age, **status):
@@ -77,7 +97,7 @@ def a_try(number, age, **status):
             [a_try(1, age=2, containerStatuses=terminated(1, f"{REFUSED}\nmpirun: failed"))],
             (
                 "BackoffLimitExceeded",
-                "The launcher gave up on pi-worker-1 after 600 s: connect to host: Connection "
+                "Launcher gave up on pi-worker-1 after 600s: connect to host: Connection "
                 "refused (Job has reached its limit (exit code 1))",
             ),
             id="its remote shell gave up: that comes first",
@@ -107,10 +127,44 @@ def test_a_worker_that_was_given_up_is_asked_why():
     assert "refused; ImagePullFailed: container mpi: no image (Job has" in failure(seen, LIMIT)[1]
 
 
-def test_what_was_heard_before_the_pod_went_is_told():
-    seen = observed(JOB, last_words="segmentation fault", last_exit="exit code 139")
-    told = "Job has reached its limit (exit code 139): segmentation fault"
-    assert failure(seen, LIMIT)[1] == told
+def test_what_was_recorded_before_the_pod_was_deleted_is_reported():
+    seen = observed(JOB, failure=LastFailure("exit code 139", "segmentation fault"))
+    message = "Job has reached its limit (exit code 139): segmentation fault"
+    assert failure(seen, LIMIT)[1] == message
+
+
+def test_the_last_failure_is_that_of_the_youngest_pod_that_says_anything():
+    tries = (
+        a_try(1, age=3, containerStatuses=terminated(1, "first")),
+        a_try(2, age=2, containerStatuses=terminated(2, "second")),
+        a_launcher_pod(JOB, "Running", number=3, age=timedelta(0)),
+    )
+    seen = observed(JOB, launcher_pods=tries, failure=LastFailure("exit code 9", "before"))
+    assert last_failure(seen) == LastFailure("exit code 2", "second")
+
+
+def test_a_failure_that_is_not_recorded_yet_is_written_to_the_config_map():
+    running = a_launcher(JOB)
+    pod = a_launcher_pod(JOB, containerStatuses=[{"name": "mpi", "lastState": ENDED}])
+    seen = observed(JOB, workers(JOB, "Running", "Running"), launcher=running, launcher_pods=(pod,))
+    [change] = changes(make_plan(seen, PLAIN, NOW), CONFIG_MAPS)
+    recorded = LastFailure("exit code 134", "Segmentation fault")
+    assert change["metadata"]["annotations"] == failure_annotation(recorded)
+    known = observed(
+        JOB,
+        workers(JOB, "Running", "Running"),
+        launcher=running,
+        launcher_pods=(pod,),
+        failure=recorded,
+    )
+    assert changes(make_plan(known, PLAIN, NOW), CONFIG_MAPS) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", '["a", 1]'])
+def test_what_others_wrote_into_the_annotation_is_no_failure(text):
+    config_map = a_config_map(JOB)
+    config_map.metadata.annotations[LAUNCHER_LAST_FAILURE] = text
+    assert last_failure(observed(JOB, config_map=config_map)) == NO_FAILURE
 
 
 def test_a_message_is_as_long_as_a_condition_takes():

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api.types import ReplicaStatus, ReplicaStatuses
-from mpi_operator.controller.launcher_status import launcher_events
+from mpi_operator.controller.launcher_status import LastFailure, launcher_events
 from mpi_operator.controller.status import status_of
 from tests.support.observations import (
     NOW,
@@ -50,23 +50,23 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
     [
         pytest.param(
             observed(JOB, launcher=a_launcher(JOB, failed=1), launcher_pods=(DIED,)),
-            "The launcher is started again (1 of 6 times): pi-launcher-0: container mpi ended with "
+            "Launcher is being restarted (1 of 6): pi-launcher-0: container mpi ended with "
             "exit code 137: step 7",
             id="how its pod ended",
         ),
         pytest.param(
-            observed(JOB, launcher=a_launcher(JOB, failed=1), last_exit="exit code 137"),
-            "The launcher is started again (1 of 6 times): its pod is gone (exit code 137)",
+            observed(JOB, launcher=a_launcher(JOB, failed=1), failure=LastFailure("exit code 137")),
+            "Launcher is being restarted (1 of 6): the pod is gone (exit code 137)",
             id="a pod that was deleted",
         ),
         pytest.param(
             observed(a_job_with(1, policy={"backoffLimit": 3}), launcher=a_launcher(JOB, failed=2)),
-            "The launcher is started again (2 of 3 times): its pod is gone",
+            "Launcher is being restarted (2 of 3): the pod is gone",
             id="another time",
         ),
         pytest.param(
             observed(JOB, launcher=a_launcher(JOB), launcher_pods=(AGAIN,)),
-            "The launcher is started again (1 of 6 times): pi-launcher-0: container mpi ended with "
+            "Launcher is being restarted (1 of 6): pi-launcher-0: container mpi ended with "
             "exit code 1",
             id="in the same pod",
         ),
@@ -76,7 +76,7 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
                 launcher=a_launcher(JOB, failed=1),
                 launcher_pods=(AGAIN, EVICTED),
             ),
-            "The launcher is started again (2 of 2 times): pi-launcher-0: container mpi ended with "
+            "Launcher is being restarted (2 of 2): pi-launcher-0: container mpi ended with "
             "exit code 1",
             id="in the same pod, after one that was evicted",
         ),

@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from mpi_operator.api.decode import decode_job
+from mpi_operator.build.scripts import Event
 from mpi_operator.controller.events import status_events
+from mpi_operator.controller.job_state import JobState
 from mpi_operator.controller.launcher_log import lost_contacts
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.replacement import Count
@@ -23,14 +25,17 @@ from tests.support.observations import (
     a_worker,
     complete,
     observed,
+    remote_shell_line,
     started,
     terminated,
     workers,
 )
 
 RAN = timedelta(minutes=5)
-LOST = "mpi-operator: lost pi-worker-1 after 7 s: Connection to pi-worker-1 closed by remote host."
-WENT_ON = "mpi-operator: went on with pi-worker-0"
+LOST = remote_shell_line(
+    Event.LOST, seconds=7, cause="Connection to pi-worker-1 closed by remote host."
+)
+WENT_ON = remote_shell_line(Event.CONTINUED, "pi-worker-0")
 SURVIVES = {"mpi-operator.kubeflow.org/lost-workers": "survive"}
 FAILS = {"mpi-operator.kubeflow.org/lost-workers": "Fail"}
 LATER = NOW + timedelta(seconds=75)
@@ -124,7 +129,7 @@ def judged(seen, now=LATER):
 def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(seen, how):
     last, events = judged(seen)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert last.message.startswith("The launcher lost pi-worker-1 after 7 s: Connection to ")
+    assert last.message.startswith("Launcher lost pi-worker-1 after 7s: Connection to ")
     assert how in last.message
     assert events == [("Warning", "WorkerLost")]
 
@@ -132,7 +137,7 @@ def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(
 def test_a_job_that_says_so_needs_every_worker():
     last, events = judged(ended(FIRST, job=running(annotations=FAILS)))
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert "it lost pi-worker-1 (the pod is gone)" in last.message
+    assert "Launcher lost pi-worker-1 (the pod is gone)" in last.message
     assert events == [("Warning", "WorkerLost")]
 
 
@@ -169,7 +174,7 @@ EARLY = Count(1, "", NOW - timedelta(seconds=60))
 def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
     last, events = judged(seen)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert "it lost pi-worker-1 (the pod is gone)" in last.message
+    assert "Launcher lost pi-worker-1 (the pod is gone)" in last.message
     assert "lost-workers: survive" in last.message
     assert events == [("Warning", "WorkerLost")]
 
@@ -193,7 +198,7 @@ def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
 def test_who_may_have_gone_on_has_succeeded(seen):
     last, events = judged(seen)
     assert last.type == "Succeeded"
-    assert "it lost pi-worker-1" in last.message
+    assert "Launcher lost pi-worker-1" in last.message
     assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
 
 
@@ -202,25 +207,29 @@ def test_who_may_have_gone_on_has_succeeded(seen):
     [
         pytest.param(
             ended(FIRST),
-            "While the launcher ran, it lost pi-worker-1 (the pod is gone) of 2 workers,",
+            "Launcher lost pi-worker-1 (the pod is gone) of 2 workers while it ran,",
             id="a launcher that did not say so, as that of Horovod",
         ),
         pytest.param(
-            ended(FIRST, f"{LOST}\n{WENT_ON}"), "it lost pi-worker-1", id="a launcher that went on"
+            ended(FIRST, f"{LOST}\n{WENT_ON}"),
+            "Launcher lost pi-worker-1",
+            id="a launcher that went on",
         ),
         pytest.param(
             ended(FIRST, LOST, job=running(annotations=SURVIVES)),
-            "it lost pi-worker-1",
+            "Launcher lost pi-worker-1",
             id="a program that can do without",
         ),
-        pytest.param(ended(counts={1: DURING}), "it lost pi-worker-1", id="one that was replaced"),
+        pytest.param(
+            ended(counts={1: DURING}), "Launcher lost pi-worker-1", id="one that was replaced"
+        ),
         pytest.param(
             ended((), counts={0: DURING}),
-            "it lost pi-worker-0 (the pod is gone) and 1 more of 2 workers",
+            "Launcher lost pi-worker-0 (the pod is gone) and 1 more of 2 workers",
             id="several",
         ),
         pytest.param(
-            ended(words=LOST), "The launcher lost pi-worker-1 after 7 s", id="the session alone"
+            ended(words=LOST), "Launcher lost pi-worker-1 after 7s", id="the session alone"
         ),
         pytest.param(
             ended((*FIRST, a_worker(JOB, 1, conditions=[{"type": "Ready", "status": "False"}]))),
@@ -356,7 +365,8 @@ def test_a_launcher_that_was_started_again_may_lose_a_worker_too(pods, words, ve
 def test_the_clock_of_a_node_does_not_count():
     begun = timedelta(seconds=3)
     seen = dataclasses.replace(
-        ended((*FIRST, leaving()), counts={1: DELETED}, job=MPIRUN), launcher_done_since=NOW + begun
+        ended((*FIRST, leaving()), counts={1: DELETED}, job=MPIRUN),
+        state=JobState(launcher_done_since=NOW + begun),
     )
     assert make_plan(seen, PLAIN, AFTER).requeue_after == begun
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mpi_operator.controller.cached_types import MPI_JOBS, PRIORITY_CLASSES
+from mpi_operator.controller.job_state import JobState
 from mpi_operator.controller.observed import Observed, Taken
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
@@ -136,36 +137,23 @@ def test_priorities_are_known_where_gangs_are():
     assert seen_in(world).priorities == {"high": 1000}
 
 
-def test_what_a_launcher_said_last_is_remembered_when_its_pod_is_gone():
-    world = World().settle()
-    world.launcher_runs()
-    key = world.launcher_pod
-    said = {"containerStatuses": terminated(1, "segmentation fault")}
-    world.cluster.patch_status(PODS, key, said)
-    seen_in(world)
-    world.cluster.remove(PODS, key)
-    seen = seen_in(world)
-    assert (seen.last_words, seen.last_exit) == ("segmentation fault", "exit code 1")
-
-
 def test_another_job_of_the_same_name_is_not_confused_with_it():
     world = World().settle()
     world.launcher_runs()
-    memory = world.operator.job_states.of(world.job)
-    memory.last_words = "of another time"
+    assert seen_in(world).state.has_launcher_pod
     world.cluster.remove(MPI_JOBS, world.key)
     world.cluster.create(MPI_JOBS, a_manifest())
-    assert seen_in(world).last_words == ""
+    assert seen_in(world).state == JobState(world.job.metadata.uid)
 
 
 def test_since_when_hosts_come_and_go():
     world = World(3).settle()
     world.worker_runs(0)
-    first = seen_in(world).host_change
+    first = seen_in(world).state.host_change
     world.pass_time(0.3)
-    same = seen_in(world).host_change
+    same = seen_in(world).state.host_change
     world.worker_runs(1)
-    second = seen_in(world).host_change
+    second = seen_in(world).state.host_change
     assert first == same
     assert (second.first, second.last) == (NOW, world.now)
 
@@ -173,18 +161,18 @@ def test_since_when_hosts_come_and_go():
 def test_since_when_a_launcher_has_done_its_work():
     world = World().settle()
     world.launcher_runs()
-    assert seen_in(world).launcher_done_since is None
+    assert seen_in(world).state.launcher_done_since is None
     world.launcher_pod_succeeds()
-    first = seen_in(world).launcher_done_since
+    first = seen_in(world).state.launcher_done_since
     world.pass_time(0.3)
-    assert (first, seen_in(world).launcher_done_since) == (NOW, NOW)
+    assert (first, seen_in(world).state.launcher_done_since) == (NOW, NOW)
 
 
 def test_a_list_that_is_right_is_not_waited_for():
     world = World(2).settle()
     world.all_workers_run()
     world.settle()
-    assert seen_in(world).host_change is None
+    assert seen_in(world).state.host_change is None
 
 
 # --- order ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.controller import pod_state
-from mpi_operator.controller.pod_diagnostics import pod_problems, time_to_tell
+from mpi_operator.controller.pod_diagnostics import diagnose_pods
 from mpi_operator.local.times import timestamp
 from tests.support.mpijobs import template
 from tests.support.observations import (
@@ -85,8 +85,8 @@ def unready(seconds=60, **reason):
             {"containerStatuses": waiting("ContainerCreating")},
             (
                 "SlowStart",
-                "n1 has not started it yet. Most likely a volume is missing, the image is large, "
-                "or the node is lost: see kubectl describe pod pi-worker-0 -n lab",
+                "node n1 has not started it yet. A volume may be missing, the image may be large, "
+                "or the node may be lost: see kubectl describe pod pi-worker-0 -n lab",
             ),
             id="starting",
         ),
@@ -110,13 +110,13 @@ def test_what_a_pod_complains_about(status, diagnosis):
     ("reason", "diagnosis"),
     [
         pytest.param(
-            {}, ("NodeUnreachable", "its node n1 has stopped reporting"), id="its node is silent"
+            {}, ("NodeUnreachable", "node n1 has stopped reporting"), id="its node is silent"
         ),
         pytest.param(
             {"reason": "ContainersNotReady"},
             (
                 "NotReady",
-                "it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+                "running on n1 but not ready: a readiness probe fails, or the node has stopped "
                 "reporting",
             ),
             id="not ready, says its node",
@@ -128,11 +128,11 @@ def test_what_a_pod_complains_about_that_ran(reason, diagnosis):
 
 
 NO_SSHD = (
-    "pi-worker-0: it runs on n1, but its sshd does not listen yet, or the node has stopped "
+    "pi-worker-0: running on n1, but its sshd does not listen yet, or the node has stopped "
     "reporting: see kubectl logs pi-worker-0 -n lab"
 )
 NO_ANSWER = (
-    "pi-worker-0: it runs on n1 and is not ready: a readiness probe fails, or the node has stopped "
+    "pi-worker-0: running on n1 but not ready: a readiness probe fails, or the node has stopped "
     "reporting"
 )
 USERS_PROBE = {"readinessProbe": {"tcpSocket": {"port": 22}}}
@@ -157,7 +157,7 @@ def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
     [first] = started(60)
     statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
     pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
-    [told] = pod_problems(observed(job, [pod]), NOW)
+    [told] = diagnose_pods(observed(job, [pod]), NOW).problems
     assert (told.reason, told.message) == ("NotReady", message)
 
 
@@ -178,8 +178,8 @@ def test_a_container_that_ended_is_no_matter_of_readiness():
 )
 def test_a_start_may_take_its_time(pod, wait):
     seen = observed(JOB, [pod()])
-    assert bool(list(pod_problems(seen, NOW))) == (wait is None)
-    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+    assert bool(diagnose_pods(seen, NOW).problems) == (wait is None)
+    assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_a_start_may_take_its_time(pod, wait):
 def test_a_complaint_has_to_last(age, told, wait):
     pod = a_worker(JOB, 0, "Pending", age=timedelta(seconds=age), conditions=unschedulable())
     seen = observed(JOB, [pod])
-    assert len(list(pod_problems(seen, NOW))) == told
-    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+    assert len(diagnose_pods(seen, NOW).problems) == told
+    assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
 
 
 def test_one_pod_stands_for_all_of_its_role():
     people = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
-    [problem] = pod_problems(observed(JOB, [*people, a_worker(JOB, 1)]), NOW)
+    [problem] = diagnose_pods(observed(JOB, [*people, a_worker(JOB, 1)]), NOW).problems
     assert problem.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
     assert not problem.is_fatal
 
@@ -208,7 +208,7 @@ def test_roles_and_reasons_are_told_one_by_one():
         ],
         launcher_pods=(a_launcher_pod(JOB, "Pending", conditions=unschedulable()),),
     )
-    assert [problem.message for problem in pod_problems(seen, NOW)] == [
+    assert [problem.message for problem in diagnose_pods(seen, NOW).problems] == [
         "pi-launcher-0: 0/3 nodes are available",
         "pi-worker-0: 0/3 nodes are available",
         "pi-worker-1: container mpi: no",
@@ -217,13 +217,13 @@ def test_roles_and_reasons_are_told_one_by_one():
 
 def test_who_is_ending_has_nothing_to_complain_about():
     pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
-    assert list(pod_problems(observed(JOB, [pod]), NOW)) == []
+    assert diagnose_pods(observed(JOB, [pod]), NOW).problems == ()
 
 
 def test_who_should_end_on_a_node_that_is_silent_is_told_of():
     silent = [{"type": "Ready", "status": "False"}]
     pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=silent)
-    [told] = pod_problems(observed(JOB, [pod]), NOW)
+    [told] = diagnose_pods(observed(JOB, [pod]), NOW).problems
     assert told.reason == "NodeUnreachable"
 
 
@@ -242,22 +242,22 @@ def test_who_has_to_end_is_told_of_with_its_node(words, why):
     young = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
     pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**DRIVEN_OUT, **words}])
     pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
-    [told] = pod_problems(observed(JOB, [pod]), NOW)
-    assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: it is evicted from n1: {why}")
+    [told] = diagnose_pods(observed(JOB, [pod]), NOW).problems
+    assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: evicted from n1: {why}")
 
 
 def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
     pod = a_worker(JOB, 0, conditions=[{**DRIVEN_OUT, "status": "False"}])
-    assert list(pod_problems(observed(JOB, [pod]), NOW)) == []
+    assert diagnose_pods(observed(JOB, [pod]), NOW).problems == ()
 
 
 def test_of_a_launcher_on_a_silent_node_it_is_said_that_there_is_no_other():
     silent = [{"type": "Ready", "status": "False"}]
     launcher = on_a_node(a_launcher_pod(JOB, "Running", conditions=silent))
-    [found] = pod_problems(observed(JOB, launcher_pods=(launcher,)), NOW)
+    [found] = diagnose_pods(observed(JOB, launcher_pods=(launcher,)), NOW).problems
     assert found.message == (
-        "pi-launcher-0: its node n1 has stopped reporting. It may still run, so no other launcher "
-        "is started until the node is back or the pod is deleted"
+        "pi-launcher-0: node n1 has stopped reporting. The pod may still be running, so Kubernetes "
+        "starts no other launcher until the node is back or the pod is deleted"
     )
 
 
@@ -275,12 +275,11 @@ def podless(started=60, *, lost=None, suspend=False, **status):
 
 
 def test_a_launcher_that_gets_no_pod_is_told():
-    [problem] = pod_problems(podless(), NOW)
+    [problem] = diagnose_pods(podless(), NOW).problems
     assert problem.reason == "LauncherPodMissing"
     assert not problem.is_fatal
     assert problem.message == (
-        "Kubernetes has not made a pod of Job pi-launcher yet: see kubectl describe job "
-        "pi-launcher -n lab"
+        "Job pi-launcher has no pod yet: see kubectl describe job pi-launcher -n lab"
     )
 
 
@@ -296,8 +295,8 @@ def test_a_launcher_that_gets_no_pod_is_told():
 )
 def test_it_has_to_last_too(started, lost, wait):
     seen = podless(started, lost=lost)
-    assert len(list(pod_problems(seen, NOW))) == (0 if wait else 1)
-    assert time_to_tell(seen, NOW) == (timedelta(seconds=wait) if wait else None)
+    assert len(diagnose_pods(seen, NOW).problems) == (0 if wait else 1)
+    assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
 
 
 @pytest.mark.parametrize(
@@ -319,8 +318,8 @@ def test_it_has_to_last_too(started, lost, wait):
     ],
 )
 def test_a_launcher_that_needs_no_pod_misses_none(seen):
-    assert list(pod_problems(seen, NOW)) == []
-    assert time_to_tell(seen, NOW) is None
+    assert diagnose_pods(seen, NOW).problems == ()
+    assert diagnose_pods(seen, NOW).requeue_after is None
 
 
 @pytest.mark.parametrize(

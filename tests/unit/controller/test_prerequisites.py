@@ -8,6 +8,7 @@ import pytest
 from mpi_operator.build import pod_group
 from mpi_operator.controller.actions import CreateKeys
 from mpi_operator.controller.cached_types import StoredPodGroup
+from mpi_operator.controller.job_state import JobState
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.plan import make_plan
 from mpi_operator.kube.resources import CONFIG_MAPS
@@ -65,7 +66,9 @@ def test_keys_are_made_before_the_first_pods():
 
 
 def test_keys_that_were_seen_are_not_asked_for_again():
-    assert not makes_keys(make_plan(Observed(a_job(), keys_checked=NOW), PLAIN, NOW))
+    assert not makes_keys(
+        make_plan(Observed(a_job(), state=JobState(keys_checked=NOW)), PLAIN, NOW)
+    )
 
 
 @pytest.mark.parametrize("suspend", [False, True])

@@ -15,7 +15,6 @@ from mpi_operator.api.types import (
 )
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.events import normal
-from mpi_operator.controller.job_state import JobStates
 from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.controller.problems import Problem
 from mpi_operator.controller.publish import Publisher
@@ -45,14 +44,12 @@ class Desk:
         self.world = World()
         self.client, self.events = self.world.client, self.world.events
         self.registry = CollectorRegistry()
-        self.memories = JobStates()
+        self.counts_changed = None
         self.publisher = Publisher(
             self.client.as_client,
             self.world.operator.caches,
-            self.memories,
             self.events.as_recorder,
             JobMetrics(self.registry),
-            clock=lambda: self.world.now,
         )
 
     @property
@@ -60,7 +57,11 @@ class Desk:
         return self.world.job
 
     async def publish(self, status, problems=()):
-        return await self.publisher.publish(self.job, status, problems)
+        published = await self.publisher.publish(
+            self.job, status, problems, self.counts_changed, self.world.now
+        )
+        self.counts_changed = published.counts_changed
+        return published
 
     def counted(self, what):
         return self.registry.get_sample_value(f"mpi_operator_jobs_{what}_total")
@@ -101,14 +102,14 @@ async def test_a_status_that_somebody_else_wrote_meanwhile_is_not_overwritten():
     known = desk.job
     desk.world.cluster.patch(MPI_JOBS, desk.world.key, {"metadata": {"labels": {"a": "b"}}})
     with pytest.raises(errors.Conflict):
-        await desk.publisher.publish(known, CREATED, ())
+        await desk.publisher.publish(known, CREATED, (), None, desk.world.now)
     assert desk.events.reasons == []
 
 
 async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever():
     desk = Desk()
     desk.client.refuse("replace", refused(422, "spec.slotsPerWorker: Invalid value"))
-    wait = await desk.publish(CREATED)
+    wait = (await desk.publish(CREATED)).requeue_after
     assert wait is None or wait >= timedelta(minutes=1)
     assert desk.events.reasons == ["StatusRefused"]
     assert desk.counted("created") == 0
@@ -118,13 +119,13 @@ async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
     desk = Desk()
     await desk.publish(CREATED)
     desk.world.pass_time(60)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
+    assert (await desk.publish(counting(CREATED, 1))).requeue_after == timedelta(seconds=5)
     desk.world.pass_time(4.5)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=0.5)
+    assert (await desk.publish(counting(CREATED, 1))).requeue_after == timedelta(seconds=0.5)
     assert desk.job.status == CREATED
     assert desk.events.reasons == ["MPIJobCreated"]
     desk.world.pass_time(0.5)
-    assert await desk.publish(counting(CREATED, 1)) is None
+    assert (await desk.publish(counting(CREATED, 1))).is_stored
     assert desk.job.status == counting(CREATED, 1)
 
 
@@ -133,7 +134,7 @@ async def test_counts_that_go_on_changing_do_not_wait_for_ever():
     await desk.publish(CREATED)
     written = []
     for active in range(1, 24):
-        if await desk.publish(counting(CREATED, active)) is None:
+        if (await desk.publish(counting(CREATED, active))).is_stored:
             written.append(active)
         desk.world.pass_time(0.5)
     assert written == [11, 22]
@@ -145,30 +146,20 @@ async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
     await desk.publish(counting(CREATED, 1))
     await desk.publish(CREATED)
     desk.world.pass_time(60)
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
-
-
-async def test_another_job_of_the_same_name_does_not_share_the_wait_of_the_one_before():
-    desk = Desk()
-    await desk.publish(CREATED)
-    await desk.publish(counting(CREATED, 1))
-    desk.world.pass_time(60)
-    desk.memories.of(replace(desk.job, metadata=replace(desk.job.metadata, uid="another")))
-    assert await desk.publish(counting(CREATED, 1)) == timedelta(seconds=5)
+    assert (await desk.publish(counting(CREATED, 1))).requeue_after == timedelta(seconds=5)
 
 
 async def test_what_is_more_than_counts_does_not_wait():
     desk = Desk()
     await desk.publish(CREATED)
-    assert await desk.publish(counting(RUNNING, 1)) is None
+    assert (await desk.publish(counting(RUNNING, 1))).is_stored
     assert desk.job.status.conditions == RUNNING.conditions
 
 
 async def test_our_own_write_is_known_when_the_watch_tells_of_it():
     desk = Desk()
-    await desk.publish(CREATED)
-    memory = desk.memories.of(desk.job)
-    assert memory.version == desk.world.manifest["metadata"]["resourceVersion"]
+    published = await desk.publish(CREATED)
+    assert published.version == desk.world.manifest["metadata"]["resourceVersion"]
 
 
 async def test_the_end_is_counted_once():
@@ -190,5 +181,5 @@ async def test_trouble_is_told_as_a_warning():
 
 async def test_news_are_told():
     desk = Desk()
-    desk.publisher.tell(desk.job, [normal("SomethingHappened", "really")])
+    desk.publisher.record(desk.job, [normal("SomethingHappened", "really")])
     assert desk.events.reasons == ["SomethingHappened"]

@@ -19,9 +19,9 @@ class Office:
 
     async def come(self, name, writes=0):
         end = self.ends[name] = asyncio.Event()
-        async with self.attention.place() as place:
+        async with self.attention.slot() as slot:
             self.present.append(name)
-            place.leave_if_many(writes)
+            slot.leave_if_many(writes)
             await end.wait()
             self.present.remove(name)
 
@@ -76,8 +76,8 @@ async def test_what_takes_long_holds_up_nobody():
 
 async def test_who_left_early_gives_back_one_place_only():
     office = Office(1)
-    async with office.attention.place() as place:
-        place.leave_if_many(1000)
+    async with office.attention.slot() as slot:
+        slot.leave_if_many(1000)
     async with asyncio.TaskGroup() as group:
         for name in "ab":
             group.create_task(office.come(name))

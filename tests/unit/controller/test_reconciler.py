@@ -3,17 +3,18 @@
 import pytest
 
 from mpi_operator.api.annotations import LOST_WORKERS
+from mpi_operator.build.scripts import Event
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
 from mpi_operator.local.times import timestamp
 from tests.support.faulty_client import refused
-from tests.support.observations import unschedulable
+from tests.support.observations import remote_shell_line, terminated, unschedulable
 from tests.support.worlds import World, message_of, running_world, virtual_loop
 
 CAUSE = "Could not resolve hostname pi-worker-1.pi.lab.svc: Name or service not known"
-WAITS = f"mpi-operator: waiting for pi-worker-1, 35 s so far: {CAUSE}"
+WAITS = remote_shell_line(Event.WAITING, seconds=35, cause=CAUSE)
 QUOTA = refused(403, "exceeded quota: pods")
 
 
@@ -293,7 +294,7 @@ def test_what_was_deleted_is_not_remembered_for_ever():
         world.settle()
         world.resume()
         world.settle()
-    assert world.operator.job_states.of(world.job).deleted == set()
+    assert world.operator.job_states.of(world.job).deleted == frozenset()
 
 
 # --- when to look again -----------------------------------------------------------------------
@@ -363,6 +364,18 @@ def test_a_new_operator_tells_the_same():
     assert world.reconcile() == (reading_log(world), 0)
     assert world.reconcile() == ([], 30)
     assert len(world.events.reasons) == told
+
+
+def test_a_missing_permission_to_read_logs_is_a_warning_once(caplog):
+    world = running_world()
+    world.client.refuse("log", refused(403, "pods/log is forbidden"))
+    for _ in range(3):
+        world.pass_time(60)
+        world.settle()
+    assert world.client.asked.count(*reading_log(world)) > 1
+    [record] = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert "may not get pods/log" in record.message
+    assert record.error == "pods/log is forbidden"
 
 
 @pytest.mark.parametrize("error", [refused(403), refused(500), refused(404)])
@@ -435,6 +448,22 @@ def test_a_restart_between_counting_and_deleting_counts_once():
     world.client.relent()
     world.settle()
     assert world.pods["pi-worker-1"] == "Pending"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["the same process", "another one"])
+def test_why_a_launcher_failed_is_known_when_its_pod_is_gone(is_restarted):
+    world = running_world(policy={"backoffLimit": 0})
+    [ended] = terminated(134, "Segmentation fault")
+    again = {"name": "mpi", "restartCount": 1, "lastState": ended["state"]}
+    world.cluster.patch_status(PODS, world.launcher_pod, {"containerStatuses": [again]})
+    world.settle()
+    if is_restarted:
+        world.restart()
+    pod = world.launcher_pod
+    world.launcher_fails()
+    world.cluster.remove(PODS, pod)
+    world.settle()
+    assert message_of(world, "Failed").endswith("(exit code 134): Segmentation fault")
 
 
 def test_a_lost_lease_is_no_mistake_of_the_job():

@@ -111,7 +111,7 @@ def test_hosts_beyond_the_size_of_the_job_did_not_vanish():
             "Evicted: The node was low on memory.",
             id="evicted",
         ),
-        pytest.param({}, "nothing is known about why", id="without a word"),
+        pytest.param({}, "cause unknown", id="without a word"),
     ],
 )
 def test_the_news_say_how_a_worker_ended(status, how):
@@ -119,7 +119,7 @@ def test_the_news_say_how_a_worker_ended(status, how):
     pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **status)]
     [events] = replacements(observed(job, pods), NOW).events
     assert events.reason == "WorkerReplaced"
-    assert events.message == f"pi-worker-1 is replaced (1 of 3 times): {how}"
+    assert events.message == f"Worker pi-worker-1 is replaced (1 of 3): {how}"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_news_say_how_a_worker_ended(status, how):
         pytest.param([], "the pod was deleted", id="by somebody"),
         pytest.param(
             [{"type": "DisruptionTarget", "status": "True", "message": "Taint manager: no"}],
-            "it is evicted from its node: Taint manager: no",
+            "evicted from its node: Taint manager: no",
             id="by Kubernetes",
         ),
     ],
@@ -137,7 +137,7 @@ def test_the_news_say_who_deletes_a_worker_and_that_it_has_to_go_first(condition
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
     [events] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).events
-    assert events.message == f"pi-worker-1 is replaced once it is gone (1 of 6 times): {how}"
+    assert events.message == f"Worker pi-worker-1 is replaced when it is gone (1 of 6): {how}"
 
 
 def test_the_news_go_with_the_write_that_counts():
@@ -145,7 +145,7 @@ def test_the_news_go_with_the_write_that_counts():
     plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
     [counting] = [each for each in plan.actions if getattr(each, "resource", None) == CONFIG_MAPS]
     assert [events.message for events in counting.events] == [
-        "pi-worker-1 is replaced (1 of 6 times): the pod is gone"
+        "Worker pi-worker-1 is replaced (1 of 6): the pod is gone"
     ]
 
 
@@ -246,7 +246,7 @@ def test_what_is_told_about_one_that_is_given_up(status, reason, how):
     pod = a_worker(job, 0, "Failed", **status)
     [problem] = replacements(observed(job, [pod]), NOW).given_up.values()
     assert (problem.reason, problem.is_fatal) == (reason, True)
-    assert problem.message == f"pi-worker-0 is not replaced any more, after 0 times: {how}"
+    assert problem.message == f"Worker pi-worker-0 reached its replacement limit (0): {how}"
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["failed", "vanished"])
@@ -336,7 +336,9 @@ def test_the_sentence_names_the_node_and_what_to_do():
     job = a_job(1)
     pod = a_worker(job, 0, deleted=seconds(60))
     [problem] = plan_for(job, [pod], hosts=()).problems
-    assert problem.message.startswith("pi-worker-0 should be gone since 2026-03-01T11:59:00Z")
+    assert problem.message.startswith(
+        "Worker pi-worker-0 has been terminating since 2026-03-01T11:59:00Z; node "
+    )
     assert "delete the pod by force, or set the annotation" in problem.message
     assert "force-delete-lost-workers" in problem.message
     assert not problem.is_fatal
@@ -348,7 +350,7 @@ def test_nobody_is_told_to_do_what_is_done():
     [deletion] = plan.deletions
     [told] = deletion.events
     assert told.reason == "WorkerLost"
-    assert "The pod is deleted by force (mpi-operator.kubeflow.org/force-" in told.message
+    assert "The operator deletes it by force (mpi-operator.kubeflow.org/force-" in told.message
     assert "set the annotation" not in told.message
     assert plan.problems == ()
 
@@ -356,7 +358,7 @@ def test_nobody_is_told_to_do_what_is_done():
 def test_of_one_that_stays_although_it_was_deleted_by_force_it_is_told():
     job = a_job(1, annotations=BY_FORCE)
     [found] = plan_for(job, [a_worker(job, 0, deleted=seconds(61))], hosts=()).problems
-    assert found.message.endswith("look at its finalizers")
+    assert found.message.endswith("check its finalizers")
 
 
 def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():

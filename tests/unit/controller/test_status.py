@@ -9,7 +9,7 @@ from msgspec.structs import replace as changed
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType, MPIJobStatus
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.problems import Problem
-from mpi_operator.controller.status import status_of, time_to_reword
+from mpi_operator.controller.status import decide_status, status_of
 from tests.support.observations import (
     A_WHILE,
     NOW,
@@ -373,8 +373,7 @@ def test_what_is_not_told_yet_is_told_when_it_is_time(message, problems, is_due)
     just_now = NOW - timedelta(seconds=1)
     known = condition("Running", "False", "QuotaExceeded", just_now, message)
     seen = observed(job_with(CREATED, known))
-    status = status_of(seen, problems, NOW)
-    wait = time_to_reword(seen, status, problems, NOW)
+    wait = decide_status(seen, problems, NOW).requeue_after
     assert wait == (timedelta(seconds=30) if is_due else None)
 
 

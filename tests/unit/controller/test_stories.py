@@ -155,7 +155,7 @@ def test_a_worker_that_is_lost_again_and_again_is_given_up():
         world.worker_runs(1)
         world.rest()
     assert world.pods["pi-worker-1"] == "Failed"
-    assert "is not replaced any more" in message_of(world, "Running")
+    assert "reached its replacement limit" in message_of(world, "Running")
     assert "Failed" not in world.conditions  # it is up to the launcher
 
 

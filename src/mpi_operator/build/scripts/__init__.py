@@ -1,9 +1,9 @@
-"""Scripts that run in pods: what makes a start wait for what is not there yet.
+"""Scripts that run in pods, so that a start waits for what is not there yet.
 
-They are files of their own, to be read and run as what they are. In a pod they are at `PATH`, and
-need nothing of an image but a POSIX shell and ssh.
+In a pod they are at `PATH`. They need nothing of an image but a POSIX shell and ssh.
 """
 
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -12,13 +12,18 @@ WORKER = "worker.sh"
 WORKER_READY = "worker_ready.sh"
 NAMES = (REMOTE_SHELL, WORKER, WORKER_READY)
 
-PATH = "/etc/mpi"  # of all that the operator tells the pods of a job
-KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker keeps that of its container
-# How the last words of a remote shell begin.
-GAVE_UP = "mpi-operator: gave up on "
-LOST = "mpi-operator: lost "
-WENT_ON = "mpi-operator: went on with "  # after that
-WAITING = "mpi-operator: waiting for "  # how it says that, in the log
+PATH = "/etc/mpi"  # where pods find the files of the ConfigMap
+KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker saves the environment of its container
+EVENT = "mpi-operator: event="  # how a line of the remote shell for the operator begins
+
+
+class Event(StrEnum):
+    """What such a line reports about a worker. The fields `worker`, `seconds`, `cause` follow."""
+
+    WAITING = "waiting"  # in the log: the worker does not answer yet
+    GAVE_UP = "gave-up"  # in the termination message, like the others
+    LOST = "lost"
+    CONTINUED = "continued"  # something was started after a worker was lost
 
 
 @cache
@@ -28,5 +33,5 @@ def text(name: str) -> str:
 
 
 def shared(known: str) -> str:
-    """A text, or our own copy of it if it is one of the scripts: each job has a copy in caches."""
+    """The text; one object for each script, because every cached job has a copy."""
     return next((ours for ours in map(text, NAMES) if ours == known), known)

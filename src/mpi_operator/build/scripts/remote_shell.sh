@@ -111,11 +111,11 @@ if [ -s "$last_words" ]; then
   lost=''
   while IFS= read -r line; do
     case $line in
-      'mpi-operator: lost '*) lost=yes ;;
-      'mpi-operator: went on with '*) lost='' ;;
+      'mpi-operator: event=lost '*) lost=yes ;;
+      'mpi-operator: event=continued '*) lost='' ;;
     esac
   done <"$last_words"
-  [ -z "$lost" ] || leave_word "went on with $worker"
+  [ -z "$lost" ] || leave_word "event=continued worker=$worker"
 fi
 
 # A host that is this very pod needs no ssh, and a launcher that works too has no sshd.
@@ -129,11 +129,11 @@ command="[ ! -r $environment ] || . $environment; $command"
 # know it later than the worker; but a kubelet tells a pod its own address. On the network of a node the file
 # is the node's, who may have addresses that lead nowhere.
 find_address() {
-  tab=$(printf '\t')
+  blank=" $(printf '\t')"
   while read -r address names || [ -n "$address" ]; do
     case "$address $names" in '# Kubernetes-managed hosts file (host network).'*) return 1 ;; esac
     names=${names%%#*}
-    case " $names " in *[" $tab"]"$here"[" $tab"]*) ;; *) continue ;; esac
+    case " $names " in *[$blank]"$here"[$blank]*) ;; *) continue ;; esac
     case $address in '' | '#'* | 127.* | *:*) ;; *) return 0 ;; esac
   done 2>/dev/null <"$hosts"
   return 1
@@ -292,7 +292,7 @@ while :; do
   find_out
   read_clock
   # At once: when mpirun has ended, so has its container; and mpirun may have ended this before ssh did.
-  [ -z "$broken" ] || leave_word "lost $worker after $((now - began)) s: $broken"
+  [ -z "$broken" ] || leave_word "event=lost worker=$worker seconds=$((now - began)) cause=$broken"
   [ -z "$signal" ] || exit $((128 + signal))
   if [ -z "$missing" ]; then
     pass_on
@@ -302,12 +302,12 @@ while :; do
   tries=$((tries + 1)) waited=$((now - began))
   if [ "$missing" = name ]; then refused=''; else refused=${refused:-$now}; fi
   if is_hopeless; then
-    say "gave up on $worker after $waited s: $cause"
-    leave_word "gave up on $worker after $waited s: $cause"
+    say "event=gave-up worker=$worker seconds=$waited cause=$cause"
+    leave_word "event=gave-up worker=$worker seconds=$waited cause=$cause"
     exit "$gave_up"
   fi
   if [ $((now - told)) -ge "$patience" ]; then
-    say "waiting for $worker, $waited s so far: $cause"
+    say "event=waiting worker=$worker seconds=$waited cause=$cause"
     told=$now patience=30
   fi
   pause
