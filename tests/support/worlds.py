@@ -42,7 +42,7 @@ from mpi_operator.embedded import MPI_JOB_KIND
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
-from mpi_operator.kube.noop_metrics import UNMEASURED
+from mpi_operator.kube.noop_metrics import NOOP_METRICS
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
     JOBS,
@@ -99,7 +99,7 @@ def start_operator(
     clock: Callable[[], datetime],
 ) -> Operator:
     """An operator that remembers nothing."""
-    caches = Caches(read, ("",), settings, UNMEASURED)
+    caches = Caches(read, ("",), settings, NOOP_METRICS)
     metrics = JobMetrics(CollectorRegistry())
     observer = Observer(caches)
     executor = Executor(write, caches, settings, WriteLimiter(8), make_keys=lambda: _KEYS)

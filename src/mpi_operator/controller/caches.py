@@ -179,9 +179,9 @@ class Caches:
     def problems(self) -> list[str]:
         """Why caches are behind."""
         return [
-            f"{informer.resource}: {informer.trouble}"
+            f"{informer.resource}: {informer.problem}"
             for informer in self._informers()
-            if informer.trouble
+            if informer.problem
         ]
 
     def _informers(self) -> Iterator[Informer[Any]]:

@@ -11,9 +11,9 @@ from mpi_operator.build.ssh_secret import KeyPair
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
-from mpi_operator.kube.noop_metrics import UNMEASURED
+from mpi_operator.kube.noop_metrics import NOOP_METRICS
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.queue_workers import work
+from mpi_operator.kube.queue_workers import run_workers
 from mpi_operator.kube.resources import Key, Resource
 from mpi_operator.kube.workqueue import WorkQueue
 
@@ -38,7 +38,7 @@ _DELAY_PER_POD = 0.0005  # seconds
 _SHORTEST_DELAY = 0.02
 _LONGEST_DELAY = 0.5
 _MOST_SLOW = 100  # slow reconciles, beside those that the limiter counts
-_UNCOUNTED = cast("JobMetrics", UNMEASURED)
+_UNCOUNTED = cast("JobMetrics", NOOP_METRICS)
 
 
 class Controller:
@@ -57,7 +57,7 @@ class Controller:
         job_metrics: "JobMetrics | None" = None,
         make_keys: Callable[[], KeyPair] = new_key_pair,
     ) -> None:
-        metrics, job_metrics = metrics or UNMEASURED, job_metrics or _UNCOUNTED
+        metrics, job_metrics = metrics or NOOP_METRICS, job_metrics or _UNCOUNTED
         self._concurrency = concurrency + _MOST_SLOW
         self._caches = Caches(reader, namespaces, settings, metrics)
         self._queue: WorkQueue[Key] = WorkQueue("mpijobs", metrics=metrics)
@@ -96,7 +96,7 @@ class Controller:
         async with self._events:
             for job in self._caches.jobs:
                 self._queue.add(job.metadata.key)
-            await work(self._queue, self._reconciler.reconcile, self._concurrency)
+            await run_workers(self._queue, self._reconciler.reconcile, self._concurrency)
 
     def stop(self) -> None:
         """Take no more jobs; `lead` ends when the reconciles under way have ended."""

@@ -43,7 +43,7 @@ class Observer:
         if stored is None or stored.metadata.deletion_timestamp:
             return None
         version = (stored.metadata.uid, stored.metadata.resource_version)
-        decoded = self._decoded.recall(version, lambda: _decode(stored))
+        decoded = self._decoded.get_or_create(version, lambda: _decode(stored))
         return self._observe(*decoded, JobState(stored.metadata.uid)) if decoded else None
 
     def observe_again(self, seen: Observed) -> Observed:

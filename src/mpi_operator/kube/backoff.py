@@ -1,17 +1,17 @@
-"""How long to wait before trying again what failed."""
+"""How long to wait before a retry."""
 
 from dataclasses import dataclass
 
-# 2**63 times any sensible base is past any sensible cap, and still far from overflowing a float.
+# 2**63 times any base exceeds any cap, and is still far from overflowing a float.
 _MOST_DOUBLINGS = 63
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """Delays that double with every failure up to a cap, each cut by up to a half at random.
+    """Delays that double with every failure up to a cap, each reduced by up to half at random.
 
-    The cut keeps a thousand things that failed together from coming back together; it is a cut and
-    not an addition so that the cap stays the longest that anybody waits.
+    The randomness spreads the retries of a thousand things that failed together. It only reduces
+    delays, so that none is longer than the cap.
     """
 
     base: float

@@ -1,8 +1,7 @@
-"""Which key is due when.
+"""Keys ordered by when they are due.
 
-A binary heap that knows where each key sits in it, so a key that becomes due earlier moves instead
-of being entered a second time: `heapq` would leave the old entry behind, and a key that is put off
-over and over would fill the memory.
+A binary heap that knows the position of each key, so that a key moves when it becomes due earlier.
+`heapq` would leave the old entry behind, and keys that are added over and over would fill memory.
 """
 
 import itertools
@@ -12,8 +11,8 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Agenda(Generic[K]):
-    """Keys and their times: each key once, at its earliest time; equal times stay in order."""
+class DelayQueue(Generic[K]):
+    """Each key once, at its earliest time. Keys with equal times keep their order."""
 
     def __init__(self) -> None:
         # (when, order of arrival, key): the second is unique, so keys are never compared.
@@ -25,7 +24,7 @@ class Agenda(Generic[K]):
         return len(self._heap)
 
     def put(self, key: K, when: float) -> None:
-        """Enter a key, or move it forward; a later time than the one it has changes nothing."""
+        """Add a key, or make it due earlier; a later time changes nothing."""
         place = self._places.setdefault(key, len(self._heap))
         entry = (when, next(self._arrivals), key)
         if place == len(self._heap):
@@ -39,7 +38,7 @@ class Agenda(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now: float) -> Iterator[K]:
-        """Take out the keys whose time has come, earliest first."""
+        """Remove and return the keys that are due, earliest first."""
         while self._heap and self._heap[0][0] <= now:
             yield self._pop()
 
@@ -71,7 +70,7 @@ class Agenda(Generic[K]):
         self._set(place, entry)
 
     def _first_child(self, place: int) -> int:
-        """The child that is due first; 0, which is nobody's child, where there is none."""
+        """The child that is due first; 0, which is never a child, if there is none."""
         left, right = 2 * place + 1, 2 * place + 2
         if right < len(self._heap) and self._heap[right] < self._heap[left]:
             return right

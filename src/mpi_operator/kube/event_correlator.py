@@ -1,16 +1,15 @@
-"""What there is to tell about objects, and what of it is worth a write.
+"""Which events to write, and which to combine or drop. Pure: no I/O, no clock.
 
-An object in trouble repeats itself, and the server must not pay for that. So the ledger keeps one
-`Record` per thing to tell (object, severity, reason, message) with the count of how often it
-happened, and a line of records whose latest count is not on the server yet:
+An object with a problem repeats its events, and the API server should not pay for that. So the
+correlator keeps one `Record` per event (object, severity, reason, message) with a count, and a
+queue of the records whose count is not on the server yet:
 
-- what happens again while its record waits in line costs nothing: the write carries the new count;
-- what happens again later is a change of the Event on the server, not a new one;
-- more than ten messages that differ in nothing else within ten minutes share one record;
-- an object has a budget of writes, refilled slowly; what exceeds it is counted, not written.
+- an event that repeats while its record waits costs nothing: the write has the new count;
+- an event that repeats later updates the Event on the server and creates no new one;
+- more than ten messages within ten minutes that differ in nothing else share one record;
+- each object has a budget of writes, which refills slowly; beyond it events are only counted.
 
-A write that is left out loses no counts, for the next one carries them. No I/O and no clock here:
-an occurrence and the time go in, `Record`s to be written come out.
+A write that is left out loses no counts, because the next one includes them.
 """
 
 import re
@@ -35,14 +34,14 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 class Severity(StrEnum):
-    """What Kubernetes calls the type of an Event."""
+    """The type of an Event in Kubernetes."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
 
 
 class Drop(StrEnum):
-    """Why something was not written."""
+    """Why an event was not written."""
 
     RATE_LIMITED = "rate_limited"
     OVERFLOW = "overflow"
@@ -55,7 +54,7 @@ class Drop(StrEnum):
 
 @dataclass(frozen=True)
 class ObjectReference:
-    """The object that an event is about. Its version is told, but does not make it another one."""
+    """The object that an event is about, whatever its version."""
 
     api_version: str
     kind: str
@@ -91,7 +90,7 @@ class ObjectReference:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One thing that happened. Equal ones are the same thing happening again."""
+    """One key that happened. Equal ones are repeats."""
 
     regarding: ObjectReference
     severity: Severity
@@ -101,7 +100,7 @@ class Occurrence:
 
 @dataclass
 class Record:
-    """One Event: how it is called, and what it should say on the server."""
+    """One Event: its name, and the content that it should have on the server."""
 
     name: str
     namespace: str
@@ -120,7 +119,7 @@ class Record:
         return self.stored_count == self.count
 
     def to_manifest(self, component: str, instance: str) -> Manifest:
-        """The whole Event, as `kubectl describe` wants to find it."""
+        """The whole Event, in the form that `kubectl describe` reads."""
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -135,7 +134,7 @@ class Record:
         } | self.changes()
 
     def changes(self) -> Manifest:
-        """What differs from an earlier write of the same record."""
+        """The fields that change when an event repeats."""
         return {
             "message": self.occurrence.message,
             "count": self.count,
@@ -145,7 +144,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is written and remembered. Budget and combining are client-go's."""
+    """How many events to write and to remember. Budget and combining are those of client-go."""
 
     burst: int = 25
     refill: timedelta = timedelta(seconds=300)
@@ -155,69 +154,69 @@ class Limits:
     waiting: int = 1024
 
 
-class Ledger:
-    """Takes what happened, gives what to write."""
+class EventCorrelator:
+    """Takes occurrences, returns records to write."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._records: LRU[Occurrence, Record] = LRU(self._limits.remembered)
         self._budgets: LRU[ObjectReference, TokenBucket] = LRU(self._limits.remembered)
         self._similar: LRU[Occurrence, dict[int, datetime]] = LRU(self._limits.remembered)
-        # Two lines: news go out before repeats, and when there are too many, repeats go first.
-        self._news: OrderedDict[Occurrence, Record] = OrderedDict()
+        # Two queues: new events are written before repeats, and repeats are dropped first.
+        self._new: OrderedDict[Occurrence, Record] = OrderedDict()
         self._repeats: OrderedDict[Occurrence, Record] = OrderedDict()
         self._last_name = 0
 
     def __len__(self) -> int:
         """How many records wait to be written."""
-        return len(self._news) + len(self._repeats)
+        return len(self._new) + len(self._repeats)
 
-    def note(self, occurrence: Occurrence, now: datetime) -> Drop | None:
-        """Count what happened and put it in line, or say why something is not written."""
+    def add(self, occurrence: Occurrence, now: datetime) -> Drop | None:
+        """Count an occurrence and queue its record; why an event is dropped, if one is."""
         occurrence = _shortened(occurrence)
-        thing = self._thing(occurrence, now)
-        record = self._waiting(thing)
+        key = self._key(occurrence, now)
+        record = self._waiting(key)
         is_waiting = record is not None
         if record is None:
-            record = self._records.recall(thing, lambda: self._new_record(occurrence, now))
-        _count(record, _as_part_of(thing, occurrence), now)
-        return None if is_waiting else self._put_in_line(thing, record, now)
+            record = self._records.get_or_create(key, lambda: self._new_record(occurrence, now))
+        _count(record, _as_part_of(key, occurrence), now)
+        return None if is_waiting else self._enqueue(key, record, now)
 
     def take(self) -> Record | None:
-        """The next record to be written, for good: it only waits again when it happens again."""
-        for line in (self._news, self._repeats):
-            if line:
-                return line.popitem(last=False)[1]
+        """Remove and return the next record to write. It is queued again when it repeats."""
+        for queue in (self._new, self._repeats):
+            if queue:
+                return queue.popitem(last=False)[1]
         return None
 
-    def _waiting(self, thing: Occurrence) -> Record | None:
-        return self._news.get(thing) or self._repeats.get(thing)
+    def _waiting(self, key: Occurrence) -> Record | None:
+        return self._new.get(key) or self._repeats.get(key)
 
-    def _put_in_line(self, thing: Occurrence, record: Record, now: datetime) -> Drop | None:
-        if not self._budget(thing.regarding, now).take(now):
+    def _enqueue(self, key: Occurrence, record: Record, now: datetime) -> Drop | None:
+        if not self._budget(key.regarding, now).take(now):
             return Drop.RATE_LIMITED
-        line = self._repeats if record.is_stored else self._news
-        line[thing] = record
+        queue = self._repeats if record.is_stored else self._new
+        queue[key] = record
         if len(self) <= self._limits.waiting:
             return None
-        (self._repeats or self._news).popitem(last=False)
+        (self._repeats or self._new).popitem(last=False)
         return Drop.OVERFLOW
 
     def _budget(self, regarding: ObjectReference, now: datetime) -> TokenBucket:
         limits = self._limits
-        return self._budgets.recall(
+        return self._budgets.get_or_create(
             regarding, lambda: TokenBucket(limits.burst, limits.refill, now)
         )
 
-    def _thing(self, occurrence: Occurrence, now: datetime) -> Occurrence:
-        """Which record an occurrence belongs to: its own, or that of too many similar ones."""
+    def _key(self, occurrence: Occurrence, now: datetime) -> Occurrence:
+        """The key of an occurrence's record: its own, or the shared one of many similar events."""
         combined = replace(occurrence, message=COMBINED)
-        times = self._similar.recall(combined, dict)
+        times = self._similar.get_or_create(combined, dict)
         for message, time in list(times.items()):
-            # Either direction: a clock that was set back must not keep a message for ever.
+            # In either direction: a clock that was set back must not keep a message forever.
             if abs(now - time) >= self._limits.similar_within:
                 del times[message]
-        # The hash is enough to tell ten messages apart, and takes a hundredth of the memory.
+        # Hashes suffice to tell ten messages apart, and take a hundredth of the memory.
         if hash(occurrence.message) not in times and len(times) >= self._limits.similar:
             return combined
         times[hash(occurrence.message)] = now
@@ -226,11 +225,11 @@ class Ledger:
     def _new_record(self, occurrence: Occurrence, now: datetime) -> Record:
         regarding = occurrence.regarding
         name = self._event_name(regarding.name, now)
-        # The server wants events about cluster-wide objects in this namespace.
+        # The server requires this namespace for events about cluster-scoped objects.
         return Record(name, regarding.namespace or "default", occurrence, first=now, last=now)
 
     def _event_name(self, object_name: str, now: datetime) -> str:
-        """`<object>.<time>`: no two are the same, even if the clock stands still or goes back."""
+        """`<object>.<time>`, unique even if the clock stands still or goes back."""
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
         self._last_name = max(nanoseconds, self._last_name + 1)
         suffix = f".{self._last_name:x}"
@@ -245,9 +244,9 @@ def _count(record: Record, occurrence: Occurrence, now: datetime) -> None:
     record.occurrence = occurrence
 
 
-def _as_part_of(thing: Occurrence, occurrence: Occurrence) -> Occurrence:
-    """The occurrence as its record tells it: a shared record shows the latest message."""
-    if thing == occurrence:
+def _as_part_of(key: Occurrence, occurrence: Occurrence) -> Occurrence:
+    """The occurrence as its record shows it: a shared record has the latest message."""
+    if key == occurrence:
         return occurrence
     return _shortened(replace(occurrence, message=COMBINED + occurrence.message))
 

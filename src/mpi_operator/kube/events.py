@@ -1,11 +1,11 @@
-"""Telling people about an object, where `kubectl describe` shows it.
+"""Events about objects, which `kubectl describe` shows.
 
     async with EventRecorder(client, "mpi-operator") as events:
         events.record(ObjectReference.to(job), Severity.WARNING, "QuotaExceeded", "…")
 
-`record` only notes what happened, so it never waits and never fails because of the cluster. What is
-worth writing is decided by `event_ledger`; here one task writes it, one record after the other.
-Events are a courtesy: after a few tries they are dropped and counted, and nothing else stops.
+`record` never waits and never fails because of the cluster. `event_correlator` decides what to
+write; one task writes it, one record after the other. Events are best effort: after a few tries
+they are dropped and counted, and nothing else stops.
 """
 
 import asyncio
@@ -20,8 +20,16 @@ from typing import TYPE_CHECKING, Self
 from . import errors
 from .backoff import Backoff
 from .client import Client
-from .event_correlator import Drop, Ledger, Limits, ObjectReference, Occurrence, Record, Severity
-from .noop_metrics import UNMEASURED
+from .event_correlator import (
+    Drop,
+    EventCorrelator,
+    Limits,
+    ObjectReference,
+    Occurrence,
+    Record,
+    Severity,
+)
+from .noop_metrics import NOOP_METRICS
 from .resources import EVENTS
 
 if TYPE_CHECKING:
@@ -31,7 +39,7 @@ __all__ = ["EventRecorder", "Limits", "ObjectReference", "Severity"]
 
 _TRIES = 5
 _BACKOFF = Backoff(base=0.5, cap=8.0)
-# A server may ask for more patience than an event is worth.
+# A server may ask for a longer wait than an event is worth.
 _LONGEST_DELAY = 30.0
 
 _MAY_PASS = (
@@ -49,7 +57,7 @@ def _utc_now() -> datetime:
 
 
 class EventRecorder:
-    """Notes what happened to objects and writes it to the cluster in the background."""
+    """Records events and writes them to the cluster in the background."""
 
     def __init__(
         self,
@@ -66,24 +74,24 @@ class EventRecorder:
         self._component = component
         self._instance = (instance or socket.gethostname())[:128]
         self._clock = clock
-        self._dropped = (metrics or UNMEASURED).events_dropped
-        self._ledger = Ledger(limits)
+        self._dropped = (metrics or NOOP_METRICS).events_dropped
+        self._correlator = EventCorrelator(limits)
         self._flush_timeout = flush_timeout
-        self._noted = asyncio.Event()
+        self._recorded = asyncio.Event()
         self._closing = False
 
     def record(
         self, regarding: ObjectReference, severity: Severity, reason: str, message: str
     ) -> None:
-        """Note that something happened. `reason` is one CamelCase word, `message` a sentence."""
+        """Record an event. `reason` is one CamelCase word, `message` a sentence."""
         if self._closing:
             self._count_drop(Drop.CLOSED)
             return
         happened = Occurrence(regarding, severity, reason, message)
-        dropped = self._ledger.note(happened, self._clock())
+        dropped = self._correlator.add(happened, self._clock())
         if dropped:
             self._count_drop(dropped)
-        self._noted.set()
+        self._recorded.set()
 
     async def __aenter__(self) -> Self:
         self._writing = asyncio.create_task(self._write_all(), name="events")
@@ -95,39 +103,39 @@ class EventRecorder:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Write what waits, but not for long: the process wants to end."""
+        """Write the events that wait, but within `flush_timeout`, because the process is ending."""
         self._closing = True
-        self._noted.set()
+        self._recorded.set()
         try:
             await asyncio.wait({self._writing}, timeout=self._flush_timeout)
         finally:
             self._writing.cancel()
             await asyncio.wait({self._writing})
-            self._give_up()
+            self._drop_rest()
 
     async def _write_all(self) -> None:
         while True:
-            self._noted.clear()
-            while record := self._ledger.take():
+            self._recorded.clear()
+            while record := self._correlator.take():
                 await self._write(record)
             if self._closing:
                 return
-            await self._noted.wait()
+            await self._recorded.wait()
 
     async def _write(self, record: Record) -> None:
         try:
-            await self._store_patiently(record)
+            await self._store_with_retries(record)
         except errors.KubeError as error:
             self._drop(record, error)
         except asyncio.CancelledError:
             self._count_drop(Drop.CLOSED)
             raise
         except Exception:
-            # Whatever it is, events about other objects have nothing to do with it.
+            # Go on with the events of other objects.
             self._count_drop(Drop.REJECTED)
             _logger.exception("Event dropped", extra=_facts(record))
 
-    async def _store_patiently(self, record: Record) -> None:
+    async def _store_with_retries(self, record: Record) -> None:
         for failures in range(1, _TRIES):
             try:
                 return await self._store(record)
@@ -136,10 +144,9 @@ class EventRecorder:
         return await self._store(record)
 
     async def _store(self, record: Record) -> None:
-        """Bring the Event on the server up to date, whether or not it is there.
+        """Create or update the Event on the server.
 
-        Safe to repeat when an answer got lost: a name is used once, and counts are whole numbers
-        and not increments.
+        Safe to repeat if an answer gets lost: names are unique, and counts are totals.
         """
         if record.is_current:
             return
@@ -155,7 +162,7 @@ class EventRecorder:
             await self._change(record)
 
     async def _change(self, record: Record) -> bool:
-        """Change the Event; False if it is gone, as all are after an hour or so."""
+        """Update the Event; False if it is gone: the server deletes events after an hour or so."""
         try:
             await self._client.patch(EVENTS, record.name, record.changes(), record.namespace)
         except errors.NotFound:
@@ -165,17 +172,18 @@ class EventRecorder:
     def _drop(self, record: Record, error: errors.KubeError) -> None:
         why = _why_dropped(error)
         self._count_drop(why)
-        # Objects in a namespace that goes away have a lot to tell, and nobody left to tell it to.
+        # Objects in a namespace that is being deleted cause many events that no user needs.
         level = logging.DEBUG if why is Drop.NAMESPACE_GONE else logging.WARNING
         _logger.log(level, "Event dropped", extra=_facts(record) | {"error": str(error)})
 
-    def _give_up(self) -> None:
-        left = len(self._ledger)
-        while self._ledger.take():
+    def _drop_rest(self) -> None:
+        left = len(self._correlator)
+        while self._correlator.take():
             self._count_drop(Drop.CLOSED)
         if left:
             _logger.warning(
-                "Events dropped, there was no time to write them", extra={"count": left}
+                "Events dropped, because there was no time left to write them",
+                extra={"count": left},
             )
 
     def _count_drop(self, why: Drop) -> None:

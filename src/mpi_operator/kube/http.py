@@ -37,7 +37,7 @@ from .json_depth import decoded
 from .leader_election.fence import Fence
 from .lines import LineSplitter
 from .metrics import Metrics
-from .noop_metrics import UNMEASURED
+from .noop_metrics import NOOP_METRICS
 from .requests import Request
 from .resources import Manifest, Resource
 from .sender import Sender
@@ -79,7 +79,7 @@ class HttpClient:
         self._sender = Sender(
             config.credentials,
             self._timeouts,
-            metrics or UNMEASURED,
+            metrics or NOOP_METRICS,
             # Without a bound, a thousand pods at once are a thousand TLS handshakes at once.
             slots=asyncio.Semaphore(concurrency),
         )

@@ -22,7 +22,7 @@ from . import errors
 from .backoff import Backoff
 from .cache import Cache, Handler
 from .client import INITIAL_EVENTS_END, Client, EventType, Selector, WatchEvent, WatchOptions
-from .noop_metrics import UNMEASURED
+from .noop_metrics import NOOP_METRICS
 from .objects import Object
 from .resources import Key, Manifest, Resource
 from .store import Index, Store
@@ -59,11 +59,11 @@ class Informer(Generic[T]):
         metrics: "Metrics | None" = None,
     ) -> None:
         self.resource = resource
-        self.trouble = ""  # why the cache is behind, in words for people; "" when it is not
+        self.problem = ""  # why the cache is behind, in words for people; "" when it is not
         self._client = client
         self._namespace = namespace
         self._selector = selector
-        self._metrics = metrics or UNMEASURED
+        self._metrics = metrics or NOOP_METRICS
         self._cache = Cache(resource, kind, indexes=indexes, metrics=self._metrics)
         self._can_stream = True
         self._census: set[Key] | None = None  # what a streamed list has told so far
@@ -196,7 +196,7 @@ class Informer(Generic[T]):
             async for event in events:
                 self._take(event)
                 if self._census is None:
-                    self.trouble = ""
+                    self.problem = ""
 
     def _take(self, event: WatchEvent) -> None:
         if event.type is EventType.BOOKMARK:
@@ -225,16 +225,16 @@ class Informer(Generic[T]):
             self._synced.clear()  # the store is empty, which says nothing about the server
             raise
         self._metrics.relists.labels(str(self.resource), method).inc()
-        self.trouble = ""
+        self.problem = ""
         self._synced.set()
 
     def _report(self, error: errors.KubeError) -> None:
         """Say what is wrong, once for as long as it is the same thing."""
-        if str(error) != self.trouble:
-            self.trouble = str(error)
+        if str(error) != self.problem:
+            self.problem = str(error)
             log.warning(
                 "a watch ended early and is opened again",
-                extra={"resource": str(self.resource), "error": self.trouble},
+                extra={"resource": str(self.resource), "error": self.problem},
             )
 
 

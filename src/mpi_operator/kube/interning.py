@@ -1,7 +1,7 @@
-"""Equal parts of cached objects kept once.
+"""Interning: equal parts of cached objects are stored once.
 
 A thousand workers have the same labels, the same owner and the same five conditions. Keeping each
-of these once takes a cached pod from 3 KB to 1 KB, for some microseconds when it is decoded.
+of these once shrinks a cached pod from 3 KB to 1 KB, and costs a few microseconds per decode.
 """
 
 from typing import Any, TypeVar
@@ -13,50 +13,50 @@ T = TypeVar("T", bound=msgspec.Struct)
 _LONGEST = 64  # longer texts hardly repeat
 
 
-class Sharing:
-    """Remembers parts it has seen, up to a limit, and puts them in place of equal ones."""
+class Interner:
+    """Replaces parts of objects by equal ones that it has seen before, up to a limit."""
 
     def __init__(self, limit: int = 8192) -> None:
         self._limit = limit
         self._known: dict[Any, Any] = {}
 
-    def share(self, decoded: T) -> T:
-        """The same object, its repeated parts replaced. Only for one that nobody else holds yet."""
+    def intern(self, decoded: T) -> T:
+        """The same object with its parts interned. It must be new: it is changed in place."""
         if len(self._known) > self._limit:
-            # Names and UIDs never repeat and fill this up. What does repeat is soon back, at the
-            # price of one more copy: cheaper than keeping track of what was used when.
+            # Names and UIDs never repeat and fill this up. Parts that do repeat are soon back, at
+            # the price of one more copy, which is cheaper than tracking when each was used.
             self._known.clear()
-        self._share_fields(decoded)
+        self._intern_fields(decoded)
         return decoded
 
-    def _share_fields(self, struct: msgspec.Struct) -> None:
+    def _intern_fields(self, struct: msgspec.Struct) -> None:
         for name in struct.__struct_fields__:
             value = getattr(struct, name)
             if value:
-                shared = self._shared(value)
-                if shared is not value:
-                    msgspec.structs.force_setattr(struct, name, shared)
+                interned = self._interned(value)
+                if interned is not value:
+                    msgspec.structs.force_setattr(struct, name, interned)
 
-    def _shared(self, value: Any) -> Any:
+    def _interned(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
             return self._known.setdefault(value, value) if len(value) <= _LONGEST else value
         if kind is tuple:
-            # The whole first: most often it is known, and its parts need no look.
+            # Try the whole tuple first: usually it is known, and its parts need no check.
             known = self._known_equal(value)
             if known is not None:
                 return known
-            return self._once(tuple([self._shared(part) for part in value]))
+            return self._once(tuple([self._interned(part) for part in value]))
         if kind is dict:
-            return {self._once(key): self._shared(item) for key, item in value.items()}
+            return {self._once(key): self._interned(item) for key, item in value.items()}
         if isinstance(value, msgspec.Struct):
-            self._share_fields(value)
+            self._intern_fields(value)
         return value
 
     def _known_equal(self, value: Any) -> Any:
         try:
             return self._known.get(value)
-        except TypeError:  # there is a dict or a list in it, so it has no hash
+        except TypeError:  # it contains a dict or a list, so it has no hash
             return None
 
     def _once(self, value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""JSON that is nested deeper than Python can follow, made shallow.
+"""JSON that is nested too deeply for a decoder, cut to a depth that is not.
 
-Anybody who may store an object of an open schema can nest it ten thousand deep. Decoders give up on
-that, and with it on the whole list or watch that it came in: one object would stop all others.
+A user can nest an object with an open schema ten thousand levels deep. A decoder fails on it, and
+with it on the whole list or watch: one object would stop all others.
 """
 
 import re
@@ -12,12 +12,12 @@ import msgspec
 
 T = TypeVar("T")
 
-_DEEPEST = 200  # far more than any object that means something, far less than any decoder's limit
+_DEEPEST = 200  # far above any real object, far below the limit of any decoder
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^"\[\]{}]+', re.DOTALL)
 
 
 def decoded(decode: Callable[[bytes | msgspec.Raw], T], text: bytes | msgspec.Raw) -> T:
-    """What a decoder makes of a text, or at least of what of it is not too deep."""
+    """The decoded text, without what is nested too deeply if there is such."""
     try:
         return decode(text)
     except RecursionError:
@@ -25,7 +25,7 @@ def decoded(decode: Callable[[bytes | msgspec.Raw], T], text: bytes | msgspec.Ra
 
 
 def shallow(text: bytes, deepest: int = _DEEPEST) -> bytes:
-    """The same JSON with null for every list and object that is too far down."""
+    """The same JSON with null for every list and object below a depth."""
     kept: list[bytes] = []
     depth = 0
     for token in _TOKENS.findall(text):

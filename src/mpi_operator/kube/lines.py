@@ -1,12 +1,12 @@
 """A stream of bytes as lines.
 
-aiohttp has a line reader of its own, but with a limit on the length of a line, and an object in a
-watch may be a megabyte on one line.
+The line reader of aiohttp limits the length of a line, and an object in a watch may be a line of a
+megabyte.
 """
 
 
 class LineSplitter:
-    """Give it chunks, get the lines that each one completes."""
+    """Takes chunks and returns the lines that each one completes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -23,5 +23,5 @@ class LineSplitter:
 
     @property
     def rest(self) -> bytes:
-        """What came after the last line end."""
+        """The bytes after the last line end."""
         return b"".join(self._parts)

@@ -1,4 +1,4 @@
-"""A memory of bounded size."""
+"""A cache of bounded size."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class LRU(Generic[K, V]):
-    """Values by key; when there are too many, the one that was not asked for longest goes."""
+    """Values by key; drops the least recently used one when there are too many."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -18,12 +18,12 @@ class LRU(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def recall(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made now if it is new or was forgotten."""
+    def get_or_create(self, key: K, create: Callable[[], V]) -> V:
+        """The value of a key, created if it is new or was dropped."""
         if key in self._values:
             self._values.move_to_end(key)
         else:
-            self._values[key] = make()
+            self._values[key] = create()
         if len(self._values) > self._size:
             self._values.popitem(last=False)
         return self._values[key]

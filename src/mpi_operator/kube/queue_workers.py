@@ -9,24 +9,24 @@ from .workqueue import QueueClosed, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 
-# Brings one object a step closer to what it should be; says in how many seconds to look again.
+# Reconciles one object; returns the seconds until the next reconcile, if one is needed.
 Handle = Callable[[K], Awaitable[float | None]]
 
 _logger = logging.getLogger(__name__)
 
 
-async def work(queue: WorkQueue[K], handle: Handle[K], concurrency: int) -> None:
+async def run_workers(queue: WorkQueue[K], handle: Handle[K], concurrency: int) -> None:
     """Handle keys, `concurrency` of them at a time, until the queue is closed.
 
-    Closing lets running handlers finish; cancelling cancels them, and their keys wait again. What
-    a handler raises is logged here and nowhere else, and its key is retried.
+    Closing lets running handlers finish; cancelling cancels them and puts their keys back. Errors
+    of a handler are logged here and nowhere else, and its key is retried.
     """
     async with asyncio.TaskGroup() as workers:
         for _ in range(concurrency):
-            workers.create_task(_work(queue, handle))
+            workers.create_task(_run_worker(queue, handle))
 
 
-async def _work(queue: WorkQueue[K], handle: Handle[K]) -> None:
+async def _run_worker(queue: WorkQueue[K], handle: Handle[K]) -> None:
     while True:
         try:
             key = await queue.get()
@@ -45,8 +45,8 @@ async def _handle(queue: WorkQueue[K], handle: Handle[K], key: K) -> None:
         if _is_cancelled():
             queue.add(key)
             raise
-        # Something that the handler waited for was cancelled. Let through, this would end the
-        # worker without a word, and after a few of them nobody would work any more.
+        # Something that the handler waited for was cancelled, not this worker. Raising it would
+        # end the worker silently, and after a few of them no worker would be left.
         _retry(queue, key)
     except Exception:
         _retry(queue, key)
@@ -64,4 +64,4 @@ def _is_cancelled() -> bool:
 def _retry(queue: WorkQueue[K], key: K) -> None:
     queue.retry(key)
     facts = {"queue": queue.name, "key": str(key), "failures": queue.failures(key)}
-    _logger.exception("Handling failed, will try again", extra=facts)
+    _logger.exception("Handler failed, retrying", extra=facts)

@@ -1,4 +1,4 @@
-"""So many at once, then one every so often."""
+"""A rate limit that allows bursts."""
 
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ class TokenBucket:
 
     def take(self, now: datetime) -> bool:
         """Take a token if there is one."""
-        # A clock that was set back must neither cost tokens nor stop the refilling.
+        # A clock that was set back must neither remove tokens nor stop the refill.
         passed = max(now - self._filled_at, timedelta(0))
         self._tokens = min(self._tokens + passed / self._refill, self._burst)
         self._filled_at = now

@@ -1,15 +1,15 @@
-"""The keys that somebody should look at.
+"""A queue of the keys of objects to reconcile.
 
     add ──────────────────────────────► waiting ── get ──► working ── done ──► (gone)
-    add_after, retry ─► agenda ─ time ─────▲ ▲                 │
+    add_after, retry ─► delayed ─ time ────▲ ▲                 │
                                              └── again ◄── add ┘
 
-A queue of keys and not of events: however often something happens to an object, it waits once, and
-whoever takes its key looks at the object as it is then. A key is with one worker at most; what
-happens to it meanwhile brings it back afterwards, at the end of the line like everybody else.
+It holds keys and not events: however often an object changes, its key waits once, and the worker
+sees the object as it is then. A key is with one worker at most; if it is added meanwhile, it waits
+again afterwards, at the end of the queue.
 
-All of it belongs to one event loop and needs no locks. Waiting costs one timer in all, whatever the
-number of keys, and nothing is remembered about a key that is neither waiting nor failing.
+It belongs to one event loop and needs no locks. All delays share one timer, and a key that neither
+waits nor fails takes no memory.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .backoff import Backoff
-from .delay_queue import Agenda
-from .noop_metrics import UNMEASURED
+from .delay_queue import DelayQueue
+from .noop_metrics import NOOP_METRICS
 
 if TYPE_CHECKING:
     from .metrics import Metrics
@@ -29,11 +29,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueClosed(Exception):
-    """There is nothing more to get, because the queue was closed."""
+    """The queue was closed."""
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait for a worker, each once, first come, first served."""
+    """Keys that wait for a worker, each once, first in, first out."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class WorkQueue(Generic[K]):
         self.name = name
         self._backoff = Backoff(base_delay, max_delay)
         self._random = random
-        # An OrderedDict, because taking the first of a plain dict searches past all who left.
+        # An OrderedDict, because finding the first key of a plain dict skips all removed ones.
         self._waiting: OrderedDict[K, float] = OrderedDict()
         self._working: dict[K, float] = {}
         self._again: dict[K, float] = {}
         self._failures: dict[K, int] = {}
-        self._agenda: Agenda[K] = Agenda()
+        self._delayed: DelayQueue[K] = DelayQueue()
         self._timer: asyncio.TimerHandle | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self._count_into(metrics or UNMEASURED)
+        self._count_into(metrics or NOOP_METRICS)
 
     def _count_into(self, metrics: "Metrics") -> None:
         self._depth = metrics.queue_depth.labels(self.name)
@@ -66,11 +66,11 @@ class WorkQueue(Generic[K]):
         self._work_seconds = metrics.queue_work_seconds.labels(self.name)
 
     def __len__(self) -> int:
-        """How many keys a worker could take now; delayed ones are not among them."""
+        """How many keys a worker could take now, not counting delayed ones."""
         return len(self._waiting)
 
     def add(self, key: K) -> None:
-        """Have the key looked at once more from now on: at once, or when its worker is done."""
+        """Have the key handled (again): now, or when its worker is done."""
         if self._closed or key in self._waiting or key in self._again:
             return
         self._adds.inc()
@@ -80,14 +80,14 @@ class WorkQueue(Generic[K]):
             self._enqueue(key, _now())
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add the key when the time has passed; of several times per key the earliest counts.
+        """Add the key after a delay; of several delays per key the earliest counts.
 
-        Adding it at once does not take this back: a look before the time is no look after it.
+        `add` does not cancel it: handling a key before the time does not replace handling it then.
         """
         if seconds <= 0:
             self.add(key)
         elif not self._closed:
-            self._agenda.put(key, _now() + seconds)
+            self._delayed.put(key, _now() + seconds)
             self._set_timer()
 
     def retry(self, key: K) -> None:
@@ -99,17 +99,17 @@ class WorkQueue(Generic[K]):
         self.add_after(key, self._backoff.delay(self._failures[key], self._random()))
 
     def forget(self, key: K) -> None:
-        """The key did well: its next failure is its first."""
+        """The key was handled without an error: its next failure counts as its first."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often the key was retried since it last did well."""
+        """How often the key was retried since `forget`."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
         """Take the key that has waited longest; QueueClosed once the queue is closed.
 
-        Whoever takes a key says `done` when finished with it. Cancelling loses no key.
+        Call `done` when finished with the key. Cancelling loses no key.
         """
         while not self._waiting:
             if self._closed:
@@ -122,16 +122,16 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Give back a key from `get`; if it was added meanwhile, it waits again."""
+        """Return a key from `get`; if it was added meanwhile, it waits again."""
         self._work_seconds.observe(_now() - self._working.pop(key))
         since = self._again.pop(key, None)
         if since is not None:
             self._enqueue(key, since)
 
     def close(self) -> None:
-        """End all getting, now and later. Keys that wait are left: the next start lists anew."""
+        """End every `get`, now and later. Drop all keys: the next start lists the objects again."""
         self._closed = True
-        for keys in (self._waiting, self._again, self._failures, self._agenda):
+        for keys in (self._waiting, self._again, self._failures, self._delayed):
             keys.clear()
         self._depth.set(0)
         if self._timer:
@@ -157,7 +157,7 @@ class WorkQueue(Generic[K]):
         if getter in self._getters:
             self._getters.remove(getter)
         elif self._waiting:
-            # Woken and cancelled in the same moment: somebody else takes the key.
+            # Woken and cancelled at the same time: wake another one for the key.
             self._wake_getter()
 
     def _wake_getter(self) -> None:
@@ -169,7 +169,7 @@ class WorkQueue(Generic[K]):
 
     def _set_timer(self) -> None:
         """Keep the one timer at the time of the first delayed key."""
-        when = self._agenda.next_time()
+        when = self._delayed.next_time()
         if when is None or (self._timer and self._timer.when() <= when):
             return
         if self._timer:
@@ -178,8 +178,8 @@ class WorkQueue(Generic[K]):
 
     def _add_due(self, when: float) -> None:
         self._timer = None
-        # Loops ring up to a clock tick early, so the time that was set may lie ahead of the clock.
-        for key in self._agenda.pop_due(max(when, _now())):
+        # Event loops call up to a clock tick early, so `when` may still be in the future.
+        for key in self._delayed.pop_due(max(when, _now())):
             self.add(key)
         self._set_timer()
 

@@ -202,7 +202,7 @@ async def test_a_frozen_server_is_noticed_and_followed_again(
 ):
     async with following(fragile_client, place) as (informer, diary):
         fragile.pause_apiserver()
-        await until(lambda: informer.trouble != "")
+        await until(lambda: informer.problem != "")
         fragile.resume_apiserver()
         await change_things(fragile_client, place, ["a", "b", "c"])
         await caught_up(fragile_client, place, diary)

@@ -14,7 +14,7 @@ from mpi_operator.controller.events import normal
 from mpi_operator.controller.execute import Executor
 from mpi_operator.controller.write_limiter import WriteLimiter
 from mpi_operator.kube import errors
-from mpi_operator.kube.noop_metrics import UNMEASURED
+from mpi_operator.kube.noop_metrics import NOOP_METRICS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Key
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from tests.support.direct_cluster import DirectCluster
@@ -40,7 +40,7 @@ class Bench:
         self.keys_made = 0
         self.executor = Executor(
             self.client.as_client,
-            Caches(self.client.as_client, ("",), settings, UNMEASURED),
+            Caches(self.client.as_client, ("",), settings, NOOP_METRICS),
             settings,
             WriteLimiter(slots),
             make_keys=self.make_keys,

@@ -140,7 +140,7 @@ def test_what_is_newer_than_a_census_survives_it():
 
 
 def test_a_list_without_a_version_is_refused():
-    with pytest.raises(errors.Undecodable, match="pods: a list without a version"):
+    with pytest.raises(errors.Undecodable, match="pods: the server sent a list without a version"):
         Told().census("")
 
 
@@ -148,7 +148,7 @@ def test_a_server_that_went_back_in_time_is_read_once_more():
     told = Told()
     told.census(100, pod("x", 90), pod("y", 10))
     told.changes.clear()
-    with pytest.raises(errors.Gone, match=r"went back from version 100 to 50"):
+    with pytest.raises(errors.Gone, match=r"went back from resourceVersion 100 to 50"):
         told.census(50, pod("x", 40), pod("y", 10))
     assert (told.content, sorted(told.story)) == ({}, [(10, None), (90, None)])
     told.census(50, pod("x", 40), pod("y", 10))

@@ -2,22 +2,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.kube.delay_queue import Agenda
+from mpi_operator.kube.delay_queue import DelayQueue
 
 ENTRIES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), max_size=40)
 
 
-def agenda_of(*entries):
-    agenda = Agenda[str]()
+def delays_of(*entries):
+    delays = DelayQueue[str]()
     for key, when in entries:
-        agenda.put(key, when)
-    return agenda
+        delays.put(key, when)
+    return delays
 
 
 @pytest.mark.parametrize(
     ("entries", "due"),
     [
-        pytest.param([], [], id="an empty agenda has nothing due"),
+        pytest.param([], [], id="an empty queue has nothing due"),
         pytest.param([("a", 11)], [], id="what lies ahead is not due"),
         pytest.param([("a", 10)], ["a"], id="what is due now is due"),
         pytest.param([("a", 5), ("b", 3)], ["b", "a"], id="the earliest comes first"),
@@ -27,30 +27,30 @@ def agenda_of(*entries):
     ],
 )
 def test_what_is_due_at_ten(entries, due):
-    assert list(agenda_of(*entries).pop_due(10)) == due
+    assert list(delays_of(*entries).pop_due(10)) == due
 
 
 def test_a_key_that_moves_forward_is_entered_once():
-    agenda = agenda_of(*(("a", 1000 - n) for n in range(1000)))
-    assert len(agenda) == 1
+    delays = delays_of(*(("a", 1000 - n) for n in range(1000)))
+    assert len(delays) == 1
 
 
 def test_keys_need_no_order():
     one, other = object(), object()
-    agenda = Agenda[object]()
-    agenda.put(one, 1)
-    agenda.put(other, 1)
-    assert list(agenda.pop_due(1)) == [one, other]
+    delays = DelayQueue[object]()
+    delays.put(one, 1)
+    delays.put(other, 1)
+    assert list(delays.pop_due(1)) == [one, other]
 
 
 @given(before=ENTRIES, now=st.integers(0, 20), after=ENTRIES)
 def test_it_agrees_with_sorting(before, now, after):
-    agenda, model = Agenda[int](), dict[int, int]()
+    delays, model = DelayQueue[int](), dict[int, int]()
     for entries, until in ((before, now), (after, 20)):
         for key, when in entries:
-            agenda.put(key, when)
+            delays.put(key, when)
             model[key] = min(when, model.get(key, when))
         due = {key: model.pop(key) for key in list(model) if model[key] <= until}
-        popped = list(agenda.pop_due(until))
+        popped = list(delays.pop_due(until))
         assert [due[key] for key in popped] == sorted(due.values())
-        assert agenda.next_time() == min(model.values(), default=None)
+        assert delays.next_time() == min(model.values(), default=None)

@@ -6,7 +6,7 @@ import pytest
 from mpi_operator.kube.event_correlator import (
     COMBINED,
     Drop,
-    Ledger,
+    EventCorrelator,
     Limits,
     ObjectReference,
     Occurrence,
@@ -25,10 +25,10 @@ def after(seconds):
     return NOW + timedelta(seconds=seconds)
 
 
-def write(ledger):
+def write(correlator):
     """What a cluster that always answers would be told: (create or bump, count, message)."""
     writes = []
-    while record := ledger.take():
+    while record := correlator.take():
         verb = "bump" if record.is_stored else "create"
         writes.append((verb, record.count, record.occurrence.message))
         record.stored_count = record.count
@@ -37,10 +37,10 @@ def write(ledger):
 
 def story(events, limits=None):
     """Everything that is written when each event is written before the next one happens."""
-    ledger, writes = Ledger(limits), []
+    correlator, writes = EventCorrelator(limits), []
     for seconds, event in events:
-        ledger.note(event, after(seconds))
-        writes += write(ledger)
+        correlator.add(event, after(seconds))
+        writes += write(correlator)
     return writes
 
 
@@ -121,26 +121,26 @@ def test_by_default_ten_messages_stand_alone():
 
 
 def test_a_storm_while_the_first_one_waits_is_one_write():
-    ledger = Ledger()
-    assert {ledger.note(happened(), after(second)) for second in range(1000)} == {None}
-    assert write(ledger) == [("create", 1000, "boom")]
+    correlator = EventCorrelator()
+    assert {correlator.add(happened(), after(second)) for second in range(1000)} == {None}
+    assert write(correlator) == [("create", 1000, "boom")]
 
 
 def test_a_storm_of_messages_is_eleven_writes():
-    ledger = Ledger()
+    correlator = EventCorrelator()
     for number in range(1000):
-        ledger.note(happened(str(number)), NOW)
-    assert write(ledger)[10:] == [("create", 990, COMBINED + "999")]
+        correlator.add(happened(str(number)), NOW)
+    assert write(correlator)[10:] == [("create", 990, COMBINED + "999")]
 
 
 def test_what_happens_during_a_write_is_written_next():
-    ledger = Ledger()
-    ledger.note(happened(), NOW)
-    record = ledger.take()
+    correlator = EventCorrelator()
+    correlator.add(happened(), NOW)
+    record = correlator.take()
     assert record
-    ledger.note(happened(), NOW)
+    correlator.add(happened(), NOW)
     record.stored_count = 1
-    assert write(ledger) == [("bump", 2, "boom")]
+    assert write(correlator) == [("bump", 2, "boom")]
 
 
 def test_the_budget_of_an_object_is_twenty_five_writes_and_one_every_five_minutes():
@@ -155,9 +155,9 @@ def test_what_exceeds_the_budget_is_still_counted():
 
 
 def test_what_exceeds_the_budget_is_said_to_be_dropped():
-    ledger = Ledger(Limits(burst=1))
-    ledger.note(happened("one"), NOW)
-    assert ledger.note(happened("two"), NOW) is Drop.RATE_LIMITED
+    correlator = EventCorrelator(Limits(burst=1))
+    correlator.add(happened("one"), NOW)
+    assert correlator.add(happened("two"), NOW) is Drop.RATE_LIMITED
 
 
 def test_each_object_has_its_own_budget():
@@ -167,28 +167,32 @@ def test_each_object_has_its_own_budget():
 
 
 def test_news_go_out_before_repeats():
-    ledger = Ledger()
-    ledger.note(happened("old"), NOW)
-    write(ledger)
-    ledger.note(happened("old"), NOW)
-    ledger.note(happened("new"), NOW)
-    assert write(ledger) == [("create", 1, "new"), ("bump", 2, "old")]
+    correlator = EventCorrelator()
+    correlator.add(happened("old"), NOW)
+    write(correlator)
+    correlator.add(happened("old"), NOW)
+    correlator.add(happened("new"), NOW)
+    assert write(correlator) == [("create", 1, "new"), ("bump", 2, "old")]
 
 
 def test_when_too_many_wait_the_oldest_repeat_goes():
-    ledger = Ledger(Limits(waiting=2))
+    correlator = EventCorrelator(Limits(waiting=2))
     for message in "ab":
-        ledger.note(happened(message), NOW)
-    write(ledger)
-    assert [ledger.note(happened(message), NOW) for message in "abc"] == [None, None, Drop.OVERFLOW]
-    assert write(ledger) == [("create", 1, "c"), ("bump", 2, "b")]
+        correlator.add(happened(message), NOW)
+    write(correlator)
+    assert [correlator.add(happened(message), NOW) for message in "abc"] == [
+        None,
+        None,
+        Drop.OVERFLOW,
+    ]
+    assert write(correlator) == [("create", 1, "c"), ("bump", 2, "b")]
 
 
 def test_when_only_news_wait_the_oldest_goes():
-    ledger = Ledger(Limits(waiting=2))
-    dropped = [ledger.note(happened(message), NOW) for message in "abc"]
+    correlator = EventCorrelator(Limits(waiting=2))
+    dropped = [correlator.add(happened(message), NOW) for message in "abc"]
     assert dropped == [None, None, Drop.OVERFLOW]
-    assert write(ledger) == [("create", 1, "b"), ("create", 1, "c")]
+    assert write(correlator) == [("create", 1, "b"), ("create", 1, "c")]
 
 
 def test_a_forgotten_event_is_created_again():
@@ -197,25 +201,25 @@ def test_a_forgotten_event_is_created_again():
 
 
 def test_memory_does_not_grow_with_the_number_of_objects():
-    ledger = Ledger(Limits(remembered=10, waiting=10))
+    correlator = EventCorrelator(Limits(remembered=10, waiting=10))
     for number in range(1000):
-        ledger.note(happened(regarding=replace(JOB, uid=str(number))), NOW)
-    remembered = (ledger._records, ledger._budgets, ledger._similar, ledger)
+        correlator.add(happened(regarding=replace(JOB, uid=str(number))), NOW)
+    remembered = (correlator._records, correlator._budgets, correlator._similar, correlator)
     assert [len(memory) for memory in remembered] == [10] * 4
 
 
 def record_of(event, now=NOW):
-    ledger = Ledger()
-    ledger.note(event, now)
-    return ledger.take()
+    correlator = EventCorrelator()
+    correlator.add(event, now)
+    return correlator.take()
 
 
 def test_the_whole_event():
-    ledger = Ledger()
-    ledger.note(happened(), NOW)
-    ledger.note(happened(), after(61))
+    correlator = EventCorrelator()
+    correlator.add(happened(), NOW)
+    correlator.add(happened(), after(61))
     nanoseconds = int(NOW.timestamp()) * 10**9
-    record = ledger.take()
+    record = correlator.take()
     assert record
     assert record.to_manifest("mpi-operator", "mpi-operator-0") == {
         "apiVersion": "v1",
@@ -272,11 +276,11 @@ def test_the_name_of_an_event(name, stem):
 
 
 def test_names_differ_though_the_clock_stands_still_or_goes_back():
-    ledger = Ledger()
+    correlator = EventCorrelator()
     for number in range(20):
-        ledger.note(happened(str(number), reason=str(number)), after(-number // 2))
+        correlator.add(happened(str(number), reason=str(number)), after(-number // 2))
     names = set()
-    while record := ledger.take():
+    while record := correlator.take():
         names.add(record.name)
     assert len(names) == 20
 

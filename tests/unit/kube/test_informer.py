@@ -194,7 +194,7 @@ async def test_a_server_that_cannot_stream_is_asked_for_pages(stream, seconds):
         assert watched.content == {"x": 1, "y": 2}
         assert watched.server.asked == ["stream", "list", "watch from 9"]
         assert watched.server.times == [0, seconds, seconds]
-        assert watched.informer.trouble == ""
+        assert watched.informer.problem == ""
         assert watched.count("informer_relists_total", method="pages") == 1
 
 
@@ -210,7 +210,7 @@ async def test_a_bad_request_is_reported_as_what_it_is(caplog):
     refused = errors.BadRequest(errors.Status(message="field label not supported", code=400))
     async with running([refused], lists=[[refused]], selector=Selector(fields="a=b")) as watched:
         await asyncio.sleep(10)
-        assert watched.informer.trouble == "field label not supported"
+        assert watched.informer.problem == "field label not supported"
     assert [record.error for record in caplog.records] == ["field label not supported"]
 
 
@@ -332,18 +332,18 @@ async def test_trouble_is_told_once_and_is_over_with_the_next_event(caplog):
     stream = [end_of_list(5), 10, LOST]
     async with running(stream, [LOST], [LOST], [10, bookmark(6), FOREVER]) as watched:
         await asyncio.sleep(15)
-        assert watched.informer.trouble == "reset"
+        assert watched.informer.problem == "reset"
         await asyncio.sleep(10)
-        assert watched.informer.trouble == ""
+        assert watched.informer.problem == ""
     assert [record.error for record in caplog.records] == ["reset"]
 
 
 async def test_trouble_is_over_with_the_next_list():
     async with running([LOST], [1, end_of_list(5), FOREVER]) as watched:
         await asyncio.sleep(0.5)
-        assert watched.informer.trouble == "reset"
+        assert watched.informer.problem == "reset"
         await watched.informer.synced()
-        assert watched.informer.trouble == ""
+        assert watched.informer.problem == ""
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ async def test_nonsense_is_reported_and_the_watch_goes_on(event):
     stream = [added("x", 1), end_of_list(5), 10, event, FOREVER]
     async with running(stream, [10, added("y", 6), FOREVER]) as watched:
         await asyncio.sleep(11)
-        assert "without a" in watched.informer.trouble
+        assert "without a" in watched.informer.problem
         await asyncio.sleep(10)
         assert watched.content == {"x": 1, "y": 6}
 
@@ -450,7 +450,7 @@ async def test_a_refresh_at_the_moment_a_watch_breaks_is_answered():
         await asyncio.sleep(10)
         await watched.informer.refresh()
         assert watched.server.asked == ["stream", "stream"]
-        assert watched.informer.trouble == ""
+        assert watched.informer.problem == ""
 
 
 # --- the end

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpi_operator.kube.interning import Sharing
+from mpi_operator.kube.interning import Interner
 from mpi_operator.kube.objects import Compact, Condition, Metadata, Object, OwnerReference, Pod
 
 
@@ -57,20 +57,20 @@ def worker(number):
 
 
 def test_what_comes_out_equals_what_went_in():
-    assert Sharing().share(worker(1)) == worker(1)
+    assert Interner().intern(worker(1)) == worker(1)
 
 
 @settings(max_examples=60)
 @given(st.lists(ODD, max_size=4))
 def test_whatever_fields_a_type_has_they_come_out_equal(objects):
-    sharing = Sharing(limit=5)
+    interner = Interner(limit=5)
     for each in objects:
-        assert sharing.share(msgspec.convert(msgspec.to_builtins(each), Odd)) == each
+        assert interner.intern(msgspec.convert(msgspec.to_builtins(each), Odd)) == each
 
 
 def test_equal_parts_of_two_objects_are_one():
-    sharing = Sharing()
-    one, other = sharing.share(worker(1)), sharing.share(worker(2))
+    interner = Interner()
+    one, other = interner.intern(worker(1)), interner.intern(worker(2))
     assert one.metadata.owner_references is other.metadata.owner_references
     assert one.status.conditions is other.status.conditions
     assert one.metadata.namespace is other.metadata.namespace
@@ -79,43 +79,47 @@ def test_equal_parts_of_two_objects_are_one():
 
 
 def test_different_parts_stay_different():
-    sharing = Sharing()
-    assert [sharing.share(worker(n)).metadata.labels["index"] for n in range(3)] == ["0", "1", "2"]
+    interner = Interner()
+    assert [interner.intern(worker(n)).metadata.labels["index"] for n in range(3)] == [
+        "0",
+        "1",
+        "2",
+    ]
 
 
 def test_long_texts_are_not_remembered():
-    sharing = Sharing()
-    sharing.share(Pod(metadata=Metadata(name="x" * 65)))
-    assert not sharing._known
+    interner = Interner()
+    interner.intern(Pod(metadata=Metadata(name="x" * 65)))
+    assert not interner._known
 
 
 def test_texts_of_a_tuple_are_shared_too():
-    sharing = Sharing()
-    one = sharing.share(Odd(names=("".join(("a", "bc")), "x")))
-    other = sharing.share(Odd(names=("".join(("ab", "c")), "y")))
+    interner = Interner()
+    one = interner.intern(Odd(names=("".join(("a", "bc")), "x")))
+    other = interner.intern(Odd(names=("".join(("ab", "c")), "y")))
     assert one.names[0] is other.names[0]
 
 
 @pytest.mark.parametrize("limit", [0, 10, 100])
 def test_memory_is_bounded_however_much_passes_through(limit):
-    sharing = Sharing(limit)
+    interner = Interner(limit)
     for number in range(1000):
-        sharing.share(worker(number))
-        assert len(sharing._known) <= limit + 20  # one object more than allowed
+        interner.intern(worker(number))
+        assert len(interner._known) <= limit + 20  # one object more than allowed
 
 
 def test_what_repeats_is_shared_again_after_forgetting():
-    sharing = Sharing(limit=0)
-    sharing.share(worker(1))
-    assert sharing.share(worker(2)) == worker(2)
+    interner = Interner(limit=0)
+    interner.intern(worker(1))
+    assert interner.intern(worker(2)) == worker(2)
 
 
 def test_sharing_looks_inside_parts():
-    sharing = Sharing()
+    interner = Interner()
     owner = OwnerReference(name="".join(("p", "i")))
     condition = Condition(type="".join(("p", "i")))
-    one = sharing.share(Pod(metadata=Metadata(owner_references=(owner,))))
-    other = sharing.share(
+    one = interner.intern(Pod(metadata=Metadata(owner_references=(owner,))))
+    other = interner.intern(
         Pod(metadata=Metadata(owner_references=(OwnerReference(name=condition.type, uid="2"),)))
     )
     assert one.metadata.owner_references[0].name is other.metadata.owner_references[0].name

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from mpi_operator.kube.queue_workers import work
+from mpi_operator.kube.queue_workers import run_workers
 from mpi_operator.kube.workqueue import WorkQueue
 
 pytestmark = pytest.mark.looptime
@@ -19,7 +19,7 @@ def make_queue(*keys):
 async def work_until(seconds, queue, handle, concurrency=1):
     """Let workers work, close the queue then, and wait for them."""
     asyncio.get_running_loop().call_later(seconds, queue.close)
-    await work(queue, handle, concurrency)
+    await run_workers(queue, handle, concurrency)
 
 
 class Diary:
@@ -102,7 +102,7 @@ async def test_closing_waits_for_running_handlers():
 
 async def test_cancelling_stops_handlers_and_keeps_their_keys():
     queue, handle = make_queue("a", "b", "c"), Diary(takes=60)
-    workers = asyncio.create_task(work(queue, handle, 2))
+    workers = asyncio.create_task(run_workers(queue, handle, 2))
     await asyncio.sleep(10)
     workers.cancel()
     await asyncio.wait({workers})
@@ -113,7 +113,7 @@ async def test_cancelling_stops_handlers_and_keeps_their_keys():
 
 async def test_cancelled_keys_have_not_failed(caplog):
     queue = make_queue("a")
-    workers = asyncio.create_task(work(queue, Diary(takes=60), 1))
+    workers = asyncio.create_task(run_workers(queue, Diary(takes=60), 1))
     await asyncio.sleep(10)
     workers.cancel()
     await asyncio.wait({workers})

@@ -32,7 +32,7 @@ from typing import Self, TypeAlias, TypeVar
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.metrics import Metrics
-from mpi_operator.kube.noop_metrics import UNMEASURED
+from mpi_operator.kube.noop_metrics import NOOP_METRICS
 from mpi_operator.kube.resources import Key
 
 from .candidate import Candidate
@@ -77,7 +77,7 @@ class Elector:
         self._fence = LeaseFence(clock)
         self._decided, self._over, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         # Computed when scraped, so it is right even if our thread hangs.
-        gauge = (metrics or UNMEASURED).is_leader.labels(name)
+        gauge = (metrics or NOOP_METRICS).is_leader.labels(name)
         gauge.set_function(lambda: float(self._fence.is_open))
         self._thread = threading.Thread(target=self._main, name="lease", daemon=True)
 

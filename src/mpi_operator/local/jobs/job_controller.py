@@ -17,7 +17,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client, DeleteOptions, Propagation, Selector
 from mpi_operator.kube.informer import Informer
-from mpi_operator.kube.queue_workers import work
+from mpi_operator.kube.queue_workers import run_workers
 from mpi_operator.kube.resources import JOBS, PODS, Key, Manifest
 from mpi_operator.kube.workqueue import WorkQueue
 from mpi_operator.local.job_labels import CONTROLLER_UID, tracking_labels
@@ -72,7 +72,7 @@ class JobController:
             # Before that, a pod that is missing from the cache would be created a second time.
             await self._jobs.synced()
             await self._pods.synced()
-            await work(self._queue, self._reconcile, self._concurrency)
+            await run_workers(self._queue, self._reconcile, self._concurrency)
 
     def _job_changed(self, change: Change[Job]) -> None:
         known = change.new or change.old
