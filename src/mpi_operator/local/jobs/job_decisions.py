@@ -148,7 +148,7 @@ def _finishing(job: Job, seen: _Seen, outcome: _Outcome, now: datetime) -> Decis
     # Of a Job that fails, every pod that did not succeed counts as failed.
     counts_as_failed = (lambda _: True) if is_failure else _has_failed(job)
     status = _counted(job, seen.pods, counts_as_failed)
-    status = _with_condition(status, outcome.interim, _TRUE, outcome.reason, outcome.message, now)
+    status = _with_condition(status, outcome.interim, outcome.reason, outcome.message, now)
     terminating = seen.terminating + len(seen.active)
     status = replace(
         status,
@@ -159,9 +159,7 @@ def _finishing(job: Job, seen: _Seen, outcome: _Outcome, now: datetime) -> Decis
     )
     all_counted = status.uncounted_terminated_pods == UncountedTerminatedPods()
     if all_counted and not terminating:
-        status = _with_condition(
-            status, outcome.terminal, _TRUE, outcome.reason, outcome.message, now
-        )
+        status = _with_condition(status, outcome.terminal, outcome.reason, outcome.message, now)
         status = replace(status, completion_time="" if is_failure else timestamp(now))
     return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
 
@@ -169,7 +167,7 @@ def _finishing(job: Job, seen: _Seen, outcome: _Outcome, now: datetime) -> Decis
 def _suspended(job: Job, seen: _Seen, now: datetime) -> Decision:
     """Delete active pods; a suspended Job has none."""
     status = _counted(job, seen.pods, _has_failed(job))
-    status = _with_condition(status, SUSPENDED, _TRUE, "JobSuspended", "Job suspended", now)
+    status = _with_condition(status, SUSPENDED, "JobSuspended", "Job suspended", now)
     terminating = seen.terminating + len(seen.active)
     status = replace(status, start_time="", active=0, ready=0, terminating=terminating)
     return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
@@ -203,7 +201,7 @@ def _active(job: Job, seen: _Seen, now: datetime, backoff: PodFailureBackoff) ->
 def _resumed(status: JobStatus, now: datetime) -> JobStatus:
     """The status of a Job that is not suspended. Its deadline counts from when it was resumed."""
     if status.condition(SUSPENDED):
-        status = _with_condition(status, SUSPENDED, _FALSE, "JobResumed", "Job resumed", now)
+        status = _with_condition(status, SUSPENDED, "JobResumed", "Job resumed", now, value=_FALSE)
         return replace(status, start_time=timestamp(now))
     return replace(status, start_time=status.start_time or timestamp(now))
 
@@ -275,7 +273,7 @@ def _to_untrack(seen: _Seen, status: JobStatus) -> tuple[JobPod, ...]:
 
 
 def _with_condition(
-    status: JobStatus, kind: str, value: str, reason: str, message: str, now: datetime
+    status: JobStatus, kind: str, reason: str, message: str, now: datetime, *, value: str = _TRUE
 ) -> JobStatus:
     """The status with this condition; its times change only when its content does."""
     time = timestamp(now)
