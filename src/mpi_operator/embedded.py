@@ -1,10 +1,13 @@
-"""The controller on the local cluster: jobs on this machine, and nothing else needed.
+"""Puts the parts of `local` together, and the controller on them: MPIJobs on this machine.
 
     async with machine(run.directory, working_directory=Path(".")) as cluster:
         await cluster.create(MPI_JOBS, job)
 
-The same controller as on Kubernetes, so a job has the same life here: retries, suspension, scaling,
-replaced workers, clean-up. Only who runs the pods is another one.
+The controller is the same as on Kubernetes, so a job has the same lifecycle: retries, suspension,
+scaling, replaced workers, clean-up. Each part gets what it needs in its constructor:
+
+    NodePods ──logs──► LocalCluster ──Client──► JobController, Controller
+        └───────────────► Node ◄──────Client───────┘
 """
 
 import asyncio
@@ -31,7 +34,7 @@ from .local.socket.socket_server import serving
 
 __all__ = ["MPI_JOBS", "MPI_JOB_KIND", "machine", "uncontrolled_machine"]
 
-# A person waits: a launcher that fails is tried again after a second, not after ten.
+# A person waits: a failed launcher is retried after 1s, not after 10s.
 _BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=1))
 _REPLICAS = ".spec.mpiReplicaSpecs.Worker.replicas"
 _SCALE = Scale(_REPLICAS, ".status.replicaStatuses.Worker.active", ".status.selector")
@@ -47,11 +50,10 @@ async def machine(
     kind: SandboxKind | None = None,
     on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
-    """A cluster on this machine. When the block ends, nothing of it runs any more.
+    """A cluster on this machine. No process of it is left when the block ends.
 
-    Other shells of this user reach it through the directory (`local.remote`). The kind of sandbox
-    is the best that this machine can have, unless one is asked for; `on_plain` hears why, where
-    that is not the best there is.
+    Other shells of this user reach it through the directory (`local.socket`). `kind` defaults to
+    the best kind of sandbox that works here; `on_plain` is told why that is not namespaces.
     """
     bare = uncontrolled_machine(
         directory,
@@ -90,7 +92,7 @@ async def uncontrolled_machine(
         **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
     parts = [node.run(), JobController(cluster, backoff=_BACKOFF).run()]
-    # Ends last: whoever follows a log from another shell hears its last lines.
+    # The socket ends last, so that another shell that follows a log gets its last lines.
     async with serving(cluster, directory), _running(parts):
         yield cluster
 
@@ -101,7 +103,7 @@ async def _control(cluster: LocalCluster) -> None:
     from .build.ssh_secret import KeyPair  # noqa: PLC0415
     from .controller.controller import Controller  # noqa: PLC0415
 
-    # The agent of the node is the transport, so nobody needs keys.
+    # The agent replaces ssh, so no keys are needed.
     settings = Settings(uses_ssh=False)
     controller = Controller(cluster, cluster, settings, make_keys=lambda: KeyPair("", ""))
     async with asyncio.TaskGroup() as group:
@@ -112,7 +114,7 @@ async def _control(cluster: LocalCluster) -> None:
 
 @asynccontextmanager
 async def _running(parts: list[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Parts that run beside the block and end with it; one that fails ends the block."""
+    """Run parts beside the block; they end with it, and one that fails ends the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(part) for part in parts]
         try:

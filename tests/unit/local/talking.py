@@ -9,22 +9,28 @@ from mpi_operator.local.apiserver.cluster import LocalCluster
 from tests.contract.client import Talker
 
 
-def talker(cluster: LocalCluster) -> Talker:
-    """Creates pods with a given log."""
-    printed: dict[str, bytes] = {}
-    names = (f"talker-{number}" for number in itertools.count())
+class GivenLogs:
+    """The logs of pods, as the test gives them."""
 
-    async def logs(name: str, namespace: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        for line in printed[name].splitlines():
+    def __init__(self) -> None:
+        self._texts: dict[str, bytes] = {}
+        self._names = (f"talker-{number}" for number in itertools.count())
+
+    async def read(
+        self, name: str, namespace: str, options: LogOptions
+    ) -> AsyncGenerator[bytes, None]:
+        for line in self._texts[name].splitlines():
             yield line
 
-    async def talk(namespace: str, text: bytes) -> str:
-        name = next(names)
-        printed[name] = text
-        spec = {"nodeName": "here", "containers": [{"name": "main", "image": "none"}]}
-        metadata = {"name": name, "namespace": namespace}
-        await cluster.create(PODS, {"metadata": metadata, "spec": spec})
-        return name
+    def talker(self, cluster: LocalCluster) -> Talker:
+        """Creates pods with a given log."""
 
-    cluster.logs = logs
-    return talk
+        async def talk(namespace: str, text: bytes) -> str:
+            name = next(self._names)
+            self._texts[name] = text
+            spec = {"nodeName": "here", "containers": [{"name": "main", "image": "none"}]}
+            metadata = {"name": name, "namespace": namespace}
+            await cluster.create(PODS, {"metadata": metadata, "spec": spec})
+            return name
+
+        return talk

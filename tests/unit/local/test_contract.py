@@ -7,14 +7,18 @@ from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind, Scale
 from tests.contract.client import ClientContract, Talker
 from tests.support.widgets import WIDGETS
-from tests.unit.local.talking import talker
+from tests.unit.local.talking import GivenLogs
 
 
 class TestLocalCluster(ClientContract):
     @pytest.fixture
-    def client(self) -> LocalCluster:
+    def logs(self) -> GivenLogs:
+        return GivenLogs()
+
+    @pytest.fixture
+    def client(self, logs: GivenLogs) -> LocalCluster:
         scale = Scale(".spec.replicas", ".status.replicas")
-        return LocalCluster([Kind(WIDGETS, has_status=True, scale=scale)])
+        return LocalCluster([Kind(WIDGETS, has_status=True, scale=scale)], logs=logs.read)
 
     @pytest.fixture
     def namespace(self) -> str:
@@ -25,5 +29,5 @@ class TestLocalCluster(ClientContract):
         return WIDGETS
 
     @pytest.fixture
-    def talker(self, client: LocalCluster) -> Talker:
-        return talker(client)
+    def talker(self, client: LocalCluster, logs: GivenLogs) -> Talker:
+        return logs.talker(client)

@@ -21,13 +21,18 @@ from mpi_operator.local.socket.socket_server import serving
 from tests.contract.client import ClientContract, Talker, config_map
 from tests.support.waiting import until
 from tests.support.widgets import WIDGETS
-from tests.unit.local.talking import talker
+from tests.unit.local.talking import GivenLogs
 
 
 @pytest.fixture
-def cluster() -> LocalCluster:
+def logs() -> GivenLogs:
+    return GivenLogs()
+
+
+@pytest.fixture
+def cluster(logs: GivenLogs) -> LocalCluster:
     scale = Scale(".spec.replicas", ".status.replicas")
-    return LocalCluster([Kind(WIDGETS, has_status=True, scale=scale)])
+    return LocalCluster([Kind(WIDGETS, has_status=True, scale=scale)], logs=logs.read)
 
 
 @pytest.fixture
@@ -53,8 +58,8 @@ class TestRemoteCluster(ClientContract):
         return WIDGETS
 
     @pytest.fixture
-    def talker(self, cluster: LocalCluster) -> Talker:
-        return talker(cluster)
+    def talker(self, cluster: LocalCluster, logs: GivenLogs) -> Talker:
+        return logs.talker(cluster)
 
     async def test_a_line_of_a_log_may_be_any_bytes(self, client, namespace, talker):
         name = await talker(namespace, b"\xff\x00 no text")

@@ -49,10 +49,7 @@ Logs: TypeAlias = Callable[[str, str, LogOptions], AsyncGenerator[bytes, None]]
 
 
 class LocalCluster:
-    """A `kube.client.Client` over objects in memory.
-
-    `logs` may be set later, because the node that has them needs the cluster first.
-    """
+    """A `kube.client.Client` over objects in memory."""
 
     def __init__(
         self,
@@ -62,7 +59,7 @@ class LocalCluster:
         clock: Callable[[], datetime] = now,
         watch_cache_size: int = _WATCH_CACHE_SIZE,
     ) -> None:
-        self.logs = logs
+        self._logs = logs
         self._clock = clock
         self._store = ObjectStore((*BUILT_IN, *kinds), watch_cache_size)
         self._garbage_collector = GarbageCollector(self._store, clock)
@@ -199,9 +196,9 @@ class LocalCluster:
         ref = self._ref(PODS, name, namespace)
         await _yield()
         self._existing(ref)
-        if self.logs is None:
+        if self._logs is None:
             raise api_errors.internal("the cluster has no node, so it has no logs")
-        lines = self.logs(name, namespace, options)
+        lines = self._logs(name, namespace, options)
         left = math.inf if options.limit_bytes is None else options.limit_bytes
         async with aclosing(lines):
             async for line in lines:
