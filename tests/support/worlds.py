@@ -67,9 +67,10 @@ T = TypeVar("T")
 _KEYS = KeyPair(private="private", public="public")
 _MAX_RECONCILES = 25
 _MAX_WAITS = 60
-# The operator puts nothing off for longer than this but reading the launcher's log, which it does
-# for as long as the launcher runs.
-_LONGEST_DEFERRAL = 30.0
+# How long the operator puts off writing counts, and a new message for the same problem. Later than
+# that it only reads the launcher's log, which it does for as long as the launcher runs.
+_COUNTS_DEFERRED = 5.0
+_MESSAGE_DEFERRED = 30.0
 
 
 @cache
@@ -237,7 +238,9 @@ class World:
     def _waits_for_nothing(self) -> bool:
         if self.wait is None:
             return True
-        return self.plan().requeue_after is None and self.wait > _LONGEST_DEFERRAL
+        plan = self.plan()
+        deferred = _MESSAGE_DEFERRED if plan.problems else _COUNTS_DEFERRED
+        return plan.requeue_after is None and self.wait > deferred
 
     async def _log(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
         for line in self.printed.splitlines():
