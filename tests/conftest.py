@@ -20,8 +20,11 @@ from tests.support import sharing_out
 
 _SKIPPED = 9  # an exit code that pytest does not use
 
-# The time that an example takes depends on how busy the machine is.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The time that an example takes depends on how busy the machine is. Which examples are tried
+# depends on the test alone, so that a failed run can be repeated.
+settings.register_profile(
+    "patient", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 # For another Python: it shows what the version breaks, not what the logic does.
 settings.register_profile("brief", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")

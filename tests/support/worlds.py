@@ -265,7 +265,7 @@ class World:
     def conditions(self) -> dict[str, str]:
         """The conditions in short: `Running` → `True MPIJobRunning`."""
         found = self.manifest.get("status", {}).get("conditions", [])
-        return {each["type"]: f"{each['status']} {each['reason']}" for each in found}
+        return {each["type"]: f"{each['status']} {each.get('reason', '')}" for each in found}
 
     @property
     def pods(self) -> dict[str, str]:

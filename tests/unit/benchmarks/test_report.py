@@ -86,5 +86,7 @@ def test_ratios_have_a_bar_each_and_what_has_none_is_left_out():
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-9, 1e9])
 def test_any_number_can_be_drawn(value):
-    ElementTree.fromstring(plots.bars("t", [("<a> & b", value, None)]))
-    ElementTree.fromstring(plots.lines("t", {"s": [(1.0, value)]}, "x", "y"))
+    bars = plots.bars("t", [("<a> & b", value, None)])
+    lines = plots.lines("t", {"s": [(1.0, value)]}, "x", "y")
+    for picture in (bars, lines):
+        assert ElementTree.fromstring(picture).tag.endswith("svg")

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 
 from mpi_operator.controller.cached_types import MPI_JOBS
 from tests.support.observations import VOLCANO, a_manifest
-from tests.support.worlds import World
+from tests.support.worlds import World, running_world
 
 GARBAGE = settings(max_examples=100)
+# What happens to a launcher, and which condition that must lead to.
+ENDS = {
+    "launcher_runs": {"Created"},
+    "launcher_completes": {"Succeeded"},
+    "launcher_fails": {"Failed"},
+}
 
 scalars = st.one_of(
     st.none(),
@@ -116,16 +122,14 @@ def has(inner, key):
 
 
 @GARBAGE
-@given(garbled(), st.sampled_from(["launcher_runs", "launcher_completes", "launcher_fails"]))
-def test_garbage_is_told_about_and_stops_nobody(manifest, event):
-    world = World(settings=VOLCANO, rules=False)
-    world.settle()
-    world.all_workers_run()
-    world.launcher_runs()
+@given(garbled(), st.sampled_from(list(ENDS)))
+def test_garbage_is_told_about_and_stops_no_launcher(manifest, event):
+    world = running_world(settings=VOLCANO, rules=False)
     world.cluster.replace(MPI_JOBS, world.manifest | {"spec": manifest["spec"]})
     world.cluster.set_status(MPI_JOBS, world.key, manifest["status"])
     getattr(world, event)()
     world.settle()
+    assert world.observe() is None or ENDS[event] <= set(world.conditions)
 
 
 @GARBAGE
@@ -144,3 +148,4 @@ def test_a_condition_of_which_something_needed_is_garbage(field):
     garbage = {"conditions": [{"type": "Created", "status": "True", field: []}]}
     world.cluster.set_status(MPI_JOBS, world.key, garbage)
     world.settle()
+    assert world.conditions["Created"] == "True MPIJobCreated"

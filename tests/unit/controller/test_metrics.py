@@ -30,8 +30,10 @@ def test_a_job_has_a_series_for_as_long_as_it_is_there(registry):
     assert registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
-def test_a_job_that_nobody_told_of_can_be_forgotten():
-    JobMetrics().forget_job("default", "pi-launcher")
+def test_a_job_without_a_series_can_be_forgotten(registry):
+    JobMetrics(registry).forget_job("default", "pi-launcher")  # raises if it has to be there
+    labels = {"launcher": "pi-launcher", "namespace": "default"}
+    assert registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
 def test_who_leads_is_asked_each_time(registry):

@@ -49,7 +49,8 @@ def test_a_stopped_process_is_gone(run):
 def test_stopping_twice_is_fine(run):
     sleeper = run("sleep", "1000")
     sleeper.stop()
-    sleeper.stop()
+    sleeper.stop()  # raises if it has to be alive
+    assert not sleeper.is_alive
 
 
 def test_a_process_that_will_not_stop_is_killed(run):

@@ -34,6 +34,7 @@ def never() -> bool:
 def test_waiting_ends_when_it_is_ready(run):
     answers = iter([False, False, True])
     readiness.wait_until(lambda: next(answers), run("sleep 1000"), 30)
+    assert list(answers) == []
 
 
 def test_a_process_that_ends_is_not_waited_for_and_its_last_words_are_shown(run):

@@ -113,7 +113,8 @@ def test_an_ended_run_leaves_nothing(begin):
 def test_a_run_may_end_twice(begin):
     run = begin()
     run.end()
-    run.end()
+    run.end()  # raises if something of it has to be there
+    assert not run.directory.exists()
 
 
 def test_keys_and_data_are_for_the_owner_only(begin):

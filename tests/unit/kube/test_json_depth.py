@@ -23,8 +23,14 @@ def test_what_is_not_deep_stays_as_it_is(value):
 
 
 @given(VALUES, st.integers(1, 3))
-def test_what_comes_out_is_json(value, deepest):
-    json.loads(shallow(msgspec.json.encode(value), deepest))
+def test_what_comes_out_is_json_that_is_not_too_deep(value, deepest):
+    assert depth(json.loads(shallow(msgspec.json.encode(value), deepest))) <= deepest
+
+
+def depth(value):
+    parts = value.values() if isinstance(value, dict) else value
+    is_nested = isinstance(value, dict | list)
+    return 1 + max(map(depth, parts), default=0) if is_nested else 0
 
 
 @pytest.mark.parametrize(
