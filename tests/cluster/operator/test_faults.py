@@ -21,7 +21,9 @@ BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
 # Without an end the first time in a worker, and brief the second time.
 ONCE_ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; ! mkdir /tmp/again || sleep 600"]
-# The node that fails. Whoever has to survive that is on the other one.
+# Runs the rest of the command when the test has created the file.
+_AFTER_GO = ["sh", "-c", 'until test -e /tmp/go; do sleep 0.2; done; exec "$@"', "sh"]
+# The node that fails. Pods that have to survive are on the other one.
 LOST, SAFE = 1, 0
 
 
@@ -141,12 +143,12 @@ async def test_the_operator_is_killed_and_its_standby_takes_over(
     installation.wait()
 
 
-async def test_a_node_that_is_cut_off_is_told_and_its_worker_replaced_only_where_asked(
+async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_where_asked(
     lab: Lab, cluster: Cluster
 ) -> None:
     plain, script = _tried_once("plain", _IMPATIENT), job(ENDLESS, "script", pod=_IMPATIENT)
     plain["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "6"}
-    _go_on_with(script, *OPEN_MPI.command())
+    _go_on_with(script, *_AFTER_GO, *OPEN_MPI.command())
     asked = [_asks_for_replacement(mpi, flavour) for mpi, flavour in FLAVOURS.items()]
     await asyncio.gather(*(_started_across(lab, each) for each in (plain, script, *asked)))
     lost = {name: await _worker_on(lab, name, LOST) for name in ("plain", "script", *FLAVOURS)}
@@ -172,6 +174,10 @@ async def test_a_node_that_is_cut_off_is_told_and_its_worker_replaced_only_where
 
     await asyncio.to_thread(cluster.join_node, LOST)
 
+    # The old worker is back with its node, and could do the work until the kubelet ends it.
+    await lab.eventually("script", partial(lab.has_event, "script", "WorkerReplaced"), 90)
+    [launcher] = await lab.pod_names("script", "launcher")
+    cluster.kubectl("exec", "-n", lab.namespace, launcher, "--", "touch", "/tmp/go")
     await _succeeds_after_a_loss(lab, "script", lost["script"])
 
 
