@@ -22,7 +22,7 @@ USE_MINE = os.environ.get("MPI_OPERATOR_TEST_CLUSTER") == "yes"
 
 StartControlPlane = Callable[..., ControlPlane]
 
-# It ends pods that are on no node, as all of these are, and does so by name: at times it hits the
+# It deletes pods without a node, as all of these are, and does so by name: at times it hits the
 # next pod of that name.
 _NO_POD_COLLECTOR = "--controllers=*,-pod-garbage-collector-controller"
 
@@ -68,7 +68,7 @@ def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def kubeconfig(request: pytest.FixtureRequest) -> Path | None:
-    """How to reach the API server as somebody who may do everything; None means as kubectl does."""
+    """An administrator's kubeconfig; None means the one that kubectl would use."""
     if USE_MINE:
         if not os.environ.get("KUBECONFIG"):
             pytest.exit("MPI_OPERATOR_TEST_CLUSTER=yes: say with KUBECONFIG which cluster", 2)

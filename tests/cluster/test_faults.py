@@ -51,7 +51,7 @@ def test_containers_outlive_the_agent_of_their_node(cluster, namespace):
     await_ready(cluster, namespace, "calm")
     cluster.stop_kubelet(0)
     cluster.start_kubelet(0)
-    block_until(lambda: answers(cluster, namespace, "calm"))  # the agent has to look around first
+    block_until(lambda: answers(cluster, namespace, "calm"))  # after the kubelet has synced
     [status] = pod(cluster, namespace, "calm")["status"]["containerStatuses"]
     assert status["restartCount"] == 0
 
@@ -61,7 +61,7 @@ def test_an_agent_that_ends_while_its_node_is_waited_for_is_started_again(cluste
     cluster.stop_kubelet(0)
     cluster.join_node(0)
     assert cluster.nodes[0].kubelet.is_alive
-    block_until(lambda: cluster.is_ready(0), 60)  # it looks around first, and says so
+    block_until(lambda: cluster.is_ready(0), 60)  # after the kubelet has synced
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class Owner:
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of its own for runs, so that nobody else's start cleans up here."""
+    """A state directory of its own, so that the start of another run does not clean up here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path
 

@@ -14,7 +14,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVIC
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.conftest import marked, processes
 from tests.local.job_driver import UNTIL_DONE, JobDriver, running
-from tests.support.mortal import NEVER, Death, mortal_operator
+from tests.support.crashing_operator import NEVER, Crash, crashing_operator
 from tests.support.waiting import until
 
 both_kinds = pytest.mark.parametrize("kind", [Kind.NAMESPACES, Kind.PLAIN], ids=str)
@@ -232,34 +232,34 @@ async def test_a_controller_that_dies_at_any_write_reaches_the_same_end(cluster,
     writes = len(undisturbed.writes)
     slots = asyncio.Semaphore(8)  # concurrent jobs
 
-    async def with_death(death):
+    async def with_crash(crash):
         async with slots:
-            mortal, found = await run_job(cluster, tmp_path, f"death-{death.at}", death)
-            assert found == expected, f"{death}: {mortal.writes}"
-            return mortal.deaths
+            crashing, found = await run_job(cluster, tmp_path, f"crash-{crash.at}", crash)
+            assert found == expected, f"{crash}: {crashing.writes}"
+            return crashing.crashes
 
     # Dying before a write is the same as dying after the previous one, so one way is enough.
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(with_death(Death(at, is_answered=True)))
+            group.create_task(with_crash(Crash(at, is_answered=True)))
             for at in range(1, writes + 1)
         ]
     # The number of writes varies by a few, because it depends on when pods are seen.
     assert sum(each.result() for each in tasks) >= writes - 5
 
 
-async def run_job(cluster, tmp_path, namespace, death):
+async def run_job(cluster, tmp_path, namespace, crash):
     """Run a job through every change, with a controller that dies; the objects at its end."""
     directory = tmp_path / namespace
     directory.mkdir()
     job = JobDriver(cluster, directory, namespace)
-    async with mortal_operator(cluster, namespace, death) as mortal:
+    async with crashing_operator(cluster, namespace, crash) as crashing:
         try:
             await drive(job)
         except Exception as error:
-            error.add_note(f"died {death}; writes: {mortal.writes}")
+            error.add_note(f"crashed {crash}; writes: {crashing.writes}")
             raise
-        return mortal, await objects(job)
+        return crashing, await objects(job)
 
 
 async def drive(job):

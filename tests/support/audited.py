@@ -12,7 +12,7 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES, SERVICE_ACCOUNTS
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import install
 from tests.support.waiting import until
 
@@ -65,13 +65,13 @@ async def new_namespace(
     control_plane: ControlPlane,
     name: str,
     install: Callable[[HttpClient], Awaitable[None]] = install,
-) -> AsyncIterator[Hands]:
+) -> AsyncIterator[Jobs]:
     """A namespace of a new control plane, which knows MPIJobs, and in which pods can be made."""
     async with HttpClient(config.load(kubeconfig=control_plane.kubeconfig())) as client:
         await install(client)
         await client.create(NAMESPACES, {"metadata": {"name": name}})
         await until(lambda: _has_account(client, name))
-        yield Hands(client, name)
+        yield Jobs(client, name)
 
 
 async def _has_account(client: HttpClient, namespace: str) -> bool:

@@ -6,7 +6,7 @@ After its release 0.8 (spec sections 2.0 to 2.7 and 3).
 from typing import Any
 
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import MPIJOBS
 
 _PREFIX = "training.kubeflow.org/"
@@ -24,8 +24,8 @@ def _labels(job: str, role: str) -> dict[str, str]:
 class GoOperator:
     """Makes what the Go operator makes of a job, and then is gone."""
 
-    def __init__(self, hands: Hands, job: Manifest) -> None:
-        self._hands = hands
+    def __init__(self, jobs: Jobs, job: Manifest) -> None:
+        self._jobs = jobs
         self._name: str = job["metadata"]["name"]
         self._job = job
 
@@ -38,14 +38,14 @@ class GoOperator:
 
     async def write_status(self, *conditions: tuple[str, str, str], **status: Any) -> None:
         """Store a status with these conditions: type, status and reason."""
-        stored = await self._hands.job(self._name)
+        stored = await self._jobs.job(self._name)
         stored["status"] = {
             "conditions": [
                 {
                     "type": kind,
                     "status": value,
                     "reason": reason,
-                    "message": f"MPIJob {self._hands.namespace}/{self._name}: {reason}",
+                    "message": f"MPIJob {self._jobs.namespace}/{self._name}: {reason}",
                     "lastUpdateTime": _TIME,
                     "lastTransitionTime": _TIME,
                 }
@@ -54,13 +54,13 @@ class GoOperator:
             "startTime": _TIME,
             **status,
         }
-        await self._hands.client.replace(MPIJOBS, stored, subresource="status")
+        await self._jobs.client.replace(MPIJOBS, stored, subresource="status")
 
     async def list_hosts(self, *workers: int) -> None:
         """Tell launchers of the workers that run."""
         change = {"data": {"discover_hosts.sh": self._script(workers)}}
-        await self._hands.client.patch(
-            CONFIG_MAPS, f"{self._name}-config", change, self._hands.namespace
+        await self._jobs.client.patch(
+            CONFIG_MAPS, f"{self._name}-config", change, self._jobs.namespace
         )
 
     async def _make_what_pods_need(self, workers: int) -> None:
@@ -113,14 +113,14 @@ class GoOperator:
         }
         metadata = {
             "name": name,
-            "namespace": self._hands.namespace,
+            "namespace": self._jobs.namespace,
             "labels": labels or {"app": self._name},
             "ownerReferences": [owner],
         }
-        await self._hands.client.create(resource, {"metadata": metadata, **content})
+        await self._jobs.client.create(resource, {"metadata": metadata, **content})
 
     def _script(self, workers: tuple[int, ...]) -> str:
         return "#!/bin/sh\n" + "".join(f"echo {self._host(index)}\n" for index in workers)
 
     def _host(self, index: int) -> str:
-        return f"{self._name}-worker-{index}.{self._name}.{self._hands.namespace}.svc"
+        return f"{self._name}-worker-{index}.{self._name}.{self._jobs.namespace}.svc"

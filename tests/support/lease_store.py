@@ -1,4 +1,4 @@
-"""One Lease in this process, and clients that reach it over a line that may fail.
+"""One Lease in this process, and clients that reach it over a link that may fail.
 
 It behaves as an API server does where elections care: a write with an old resourceVersion is
 refused, a watch goes on from a version, and a request that has left arrives even when its sender no
@@ -47,7 +47,7 @@ class LeaseStore:
 
     def replace(self, lease: Manifest) -> Manifest:
         if self.get()["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"]:
-            raise errors.Conflict(errors.Status("somebody else wrote"))
+            raise errors.Conflict(errors.Status("another client wrote it"))
         return self._store(EventType.MODIFIED, lease)
 
     def delete(self) -> None:
@@ -86,7 +86,7 @@ class Fault(StrEnum):
 
 @dataclass
 class Line:
-    """The way between one client and the store. `fault` says what is wrong with it now."""
+    """The link between one client and the store, with its current fault."""
 
     latency: Callable[[], float] = lambda: 0.0
     fault: Fault | None = None
@@ -103,7 +103,7 @@ class Line:
         self._repaired.set()
 
     async def carry(self, call: Callable[[], T]) -> T:
-        """Ask the store. The request goes its way whether or not anybody waits."""
+        """Call the store. The request arrives even when its caller has stopped waiting."""
         request = asyncio.ensure_future(self._travel(call))
         self._on_the_way.add(request)
         request.add_done_callback(self._forget)
@@ -129,7 +129,7 @@ class Line:
     def _forget(self, request: "asyncio.Future[Any]") -> None:
         self._on_the_way.discard(request)
         if not request.cancelled():
-            request.exception()  # somebody may have stopped waiting for it
+            request.exception()  # retrieve it: the caller may have stopped waiting
 
 
 class LeaseClient:

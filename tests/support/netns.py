@@ -3,7 +3,7 @@
     host   bridge with the first address ── veth ═══ veth with the second address   namespace
 
 The host's address is on the bridge, so it stays reachable from the host while the link is down. A
-cut is silent: nobody gets an answer or an error, and what was sent stays in the sender's kernel.
+cut is silent: neither end gets an answer or an error, and unsent bytes stay in the sender's kernel.
 The addresses come from a private range and exist between these two ends only.
 """
 
@@ -35,7 +35,7 @@ class Namespace:
         _ip("link", "set", self.host_link, "up")
 
     def unacknowledged(self) -> int:
-        """Bytes that sockets in here have sent, or want to send, and that nobody has confirmed."""
+        """Bytes that sockets in here have sent, or want to send, without an acknowledgement."""
         table = subprocess.run(
             self.command("cat", "/proc/net/tcp"), check=True, capture_output=True, text=True
         ).stdout

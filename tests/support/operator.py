@@ -63,7 +63,7 @@ class Operator:
             )
 
     async def leading(self, seconds: float = 30) -> None:
-        """Wait until it leads; AssertionError with its last words if it ends instead."""
+        """Wait until it leads; AssertionError with the end of its log if it ends instead."""
         await until(self._leads_or_ended, seconds)
         assert not self.has_ended, self.last_words
 
@@ -98,9 +98,9 @@ class Operator:
     def last_words(self) -> str:
         return "\n".join(self.log.read_text().splitlines()[-20:])
 
-    def records(self, message: str = "") -> list[dict[str, Any]]:
-        """Its log, line by line; only those with this message, if one is given."""
-        return [record for record in self._records() if message in ("", record.get("message"))]
+    def records(self) -> list[dict[str, Any]]:
+        """The records of its log."""
+        return list(self._records())
 
     def _records(self) -> Iterator[dict[str, Any]]:
         if not self.log.exists():
@@ -135,7 +135,7 @@ async def operator(
     *arguments: str,
     roles: Sequence[str] = ("namespaced.yaml",),
 ) -> AsyncIterator[Operator]:
-    """An operator that looks after one namespace, holds its lease there, and leads."""
+    """Run an operator for one namespace, with its lease there, and wait until it leads."""
     kubeconfig = await account(client, admin, namespace, directory, *roles)
     arguments = (f"--namespace={namespace}", f"--lock-namespace={namespace}", *arguments)
     process = Operator(kubeconfig, directory / "operator.log", *arguments)
@@ -146,12 +146,12 @@ async def operator(
 
 @asynccontextmanager
 async def started(process: Operator) -> AsyncIterator[Operator]:
-    """A process that is gone afterwards, whatever happens; what goes wrong is told with its log."""
+    """Run a process until the block ends; an error in the block carries the end of its log."""
     await process.start()
     try:
         yield process
     except Exception as error:
-        error.add_note(f"The operator's last words:\n{process.last_words}")
+        error.add_note(f"The end of the operator's log:\n{process.last_words}")
         raise
     finally:
         await process.kill()
@@ -161,7 +161,7 @@ async def account(client: HttpClient, admin: Path, home: str, directory: Path, *
     """A kubeconfig of the shipped service account, which has these of the shipped roles.
 
     `home` is where it lives, where the manifests say `mpi-operator`; what they leave open goes
-    there too. `admin` is the kubeconfig of somebody who may do everything.
+    there too. `admin` is an administrator's kubeconfig.
     """
     await _ensure_namespace(client, home)
     for name in ("account.yaml", *roles):
@@ -181,7 +181,7 @@ async def account(client: HttpClient, admin: Path, home: str, directory: Path, *
 
 
 async def allow(client: HttpClient, namespace: str, home: str, *roles: str) -> None:
-    """Let the account that lives in `home` look after the jobs of one more namespace."""
+    """Let the account in the namespace `home` manage the jobs of another namespace."""
     for name in roles or ("namespaced.yaml",):
         for manifest in yaml.safe_load_all((RBAC / name).read_text()):
             await _apply(client, _moved(manifest, home, namespace))

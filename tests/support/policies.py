@@ -1,4 +1,4 @@
-"""Things that administrators put between us and what we want: quotas, policies and webhooks."""
+"""What administrators restrict a namespace with: quotas, policies and webhooks."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +57,7 @@ async def denied(
     subresource: str = "",
     reason: str = "Forbidden",
 ) -> AsyncIterator[None]:
-    """A policy that lets nobody write objects of a kind in a namespace."""
+    """A policy that denies writes of one kind in a namespace."""
     name = f"{namespace}-no-{resource.plural}"
     rule = _rule(resource, operation, subresource)
     await client.create(_POLICIES, _policy(name, rule, resource.kind, why, reason))

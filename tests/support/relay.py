@@ -1,4 +1,4 @@
-"""A network cable to pull: a TCP relay that can be cut or go silent."""
+"""A TCP relay that can be cut or go silent, as a network does."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ class Relay:
         self._is_cut = False
 
     def silence(self) -> None:
-        """Keep the connections of now open and never pass on anything again, not even their end."""
+        """Keep the present connections open, and pass on nothing more, not even their end."""
         self._silenced |= self._writers
 
     def accept(

@@ -1,4 +1,4 @@
-"""A real sshd on loopback, as whoever runs the tests, with keys of its own."""
+"""A real sshd on loopback, as the user who runs the tests, with keys of its own."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ class Sshd:
         return ["-De", "-f", str(self.directory / "server"), "-p", str(self.port)]
 
     def resolves_to(self, address: str) -> None:
-        """Let every host name mean an address, for whoever uses our client configuration."""
+        """Let every host name mean an address, for clients with our configuration."""
         text = _CLIENT.format(directory=self.directory, port=self.port, address=address)
         self.client.write_text(text)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror
 from tests.support.mpijobs import MPIJOBS, mpijob
 
@@ -53,23 +53,23 @@ class Story:
     """A job's life in one namespace."""
 
     mirror: Mirror
-    hands: Hands
+    jobs: Jobs
     scenes: dict[str, World] = field(default_factory=dict)
     expected: dict[str, World] = field(default_factory=dict)  # of a life that nobody disturbed
 
     @property
     def namespace(self) -> str:
-        return self.hands.namespace
+        return self.jobs.namespace
 
     async def tell(self) -> None:
         """Live it, from creation to what clean-up leaves."""
         policy = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1}
-        await self.hands.submit(mpijob(JOB, runPolicy=policy))
+        await self.jobs.submit(mpijob(JOB, runPolicy=policy))
         await self._fails(f"{JOB}-worker-1")  # before anybody was told that it is there
         await self._pods_run()
         await self._scene("it runs")
         await self._fails(f"{JOB}-worker-0")
-        await self.hands.run(f"{JOB}-worker-0")
+        await self.jobs.run(f"{JOB}-worker-0")
         await self._until(self._is_all_running)
         await self._scene("a worker was replaced")
         await self._set_suspend(True)
@@ -78,7 +78,7 @@ class Story:
         await self._set_suspend(False)
         await self._pods_run()
         await self._scene("it was resumed")
-        await self.hands.succeed(self._launcher_pod())
+        await self.jobs.succeed(self._launcher_pod())
         await self._until(lambda: self._has("Succeeded", "True"))
         await self._until(lambda: not self._phases() and not self._launcher_job())
         await self._scene("it succeeded")
@@ -93,7 +93,7 @@ class Story:
         return dict(born)
 
     async def event_reasons(self) -> set[str]:
-        listing = await self.hands.client.list(EVENTS, self.namespace)
+        listing = await self.jobs.client.list(EVENTS, self.namespace)
         about = (e for e in listing.items if e["involvedObject"].get("kind") == "MPIJob")
         return {event["reason"] for event in about}
 
@@ -101,7 +101,7 @@ class Story:
         """A pod fails, and another one takes its place."""
         await self._until(lambda: self._uid(pod) != "")
         uid = self._uid(pod)
-        await self.hands.fail(pod, exit_code=137)
+        await self.jobs.fail(pod, exit_code=137)
         await self._until(lambda: self._uid(pod) not in ("", uid))
 
     def _uid(self, pod: str) -> str:
@@ -111,9 +111,9 @@ class Story:
     async def _pods_run(self) -> None:
         workers = [f"{JOB}-worker-0", f"{JOB}-worker-1"]
         await self._until(lambda: set(workers) <= set(self._phases()))
-        await self.hands.run(*workers)
+        await self.jobs.run(*workers)
         await self._until(lambda: self._launcher_pod() != "")
-        await self.hands.run(self._launcher_pod())
+        await self.jobs.run(self._launcher_pod())
         await self._until(self._is_all_running)
 
     def _is_all_running(self) -> bool:
@@ -167,7 +167,7 @@ class Story:
         change = {"spec": {"runPolicy": {"suspend": suspend}}}
         while True:
             try:
-                await self.hands.client.patch(MPIJOBS, JOB, change, self.namespace)
+                await self.jobs.client.patch(MPIJOBS, JOB, change, self.namespace)
                 return
             except errors.Conflict:
                 continue

@@ -46,7 +46,7 @@ def _contained(slot: int) -> list[str]:
 
 def _cgroups(slot: int) -> Iterator[Path]:
     for tree in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")):
-        # Some may vanish while we look, which is what they are watched for.
+        # Some may vanish meanwhile, which is what the callers wait for.
         yield from (Path(directory) for directory, _, _ in os.walk(tree / f"mpik{slot}"))
 
 

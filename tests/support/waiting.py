@@ -30,8 +30,10 @@ def block_until(fact: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def _pause(waited: float) -> float:
-    """Until the next look. Looking takes the machine away from what is waited for, so it is done
-    less often the longer that takes: a tenth of the time so far may be lost."""
+    """Seconds until the next check: a tenth of the time so far.
+
+    Checks take CPU from what is waited for, so they become rarer.
+    """
     return min(0.02 + waited / 10, 0.25)
 
 

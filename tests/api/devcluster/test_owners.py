@@ -45,4 +45,4 @@ def test_an_owner_that_is_ended_takes_everything_with_it(start_owner, number):
 
 @pytest.fixture(autouse=True)
 def _only_here(state):
-    """All control planes of these tests share one place, and share it with nobody else."""
+    """All control planes of these tests share one state directory, which nothing else uses."""

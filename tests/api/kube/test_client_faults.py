@@ -40,7 +40,7 @@ PRIORITY_LEVELS = Resource(
 )
 
 
-async def test_a_write_lost_with_the_server_is_told_and_never_done_twice(
+async def test_a_write_lost_with_the_server_is_reported_and_never_done_twice(
     fragile: ControlPlane, fragile_client: HttpClient
 ):
     """Killed in the middle of many creates: who got an answer has an object, who got none may.
@@ -90,7 +90,7 @@ async def test_a_read_on_a_hanging_connection_is_tried_again(
     assert (await reading)["metadata"]["name"] == "default"
 
 
-async def test_a_write_on_a_hanging_connection_is_told_in_time(
+async def test_a_write_on_a_hanging_connection_is_reported_in_time(
     fragile: ControlPlane, fragile_client: HttpClient
 ):
     await fragile_client.get(NAMESPACES, "default")

@@ -134,7 +134,7 @@ async def test_a_lease_deleted_under_its_holder_comes_back(client, namespace, ne
         elector.check()
 
 
-async def test_whoever_may_not_is_told_so_and_leads_when_it_may(
+async def test_a_candidate_without_permission_warns_and_leads_once_it_is_allowed(
     client, namespace, new_elector, control_plane, caplog
 ):
     async with new_elector(kubeconfig=control_plane.kubeconfig("eve")) as elector:
@@ -164,11 +164,11 @@ async def test_a_restart_of_the_server_within_the_deadline_costs_nothing(fragile
         elector.check()
 
 
-@pytest.mark.parametrize("trouble", ["kill_apiserver", "pause_apiserver"])
-async def test_a_server_that_is_away_for_too_long_costs_the_lease_in_time(fragile, trouble):
+@pytest.mark.parametrize("outage", ["kill_apiserver", "pause_apiserver"])
+async def test_a_server_that_is_away_for_too_long_costs_the_lease_in_time(fragile, outage):
     async with elector_for(fragile.kubeconfig(), "default", BRIEF) as elector:
         await leads(elector)
-        await asyncio.to_thread(getattr(fragile, trouble))
+        await asyncio.to_thread(getattr(fragile, outage))
         left, asked_at = elector.remaining(), steady_clock()
         assert await elector.lost()
         assert steady_clock() - asked_at < left + 1.0

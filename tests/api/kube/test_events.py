@@ -50,9 +50,9 @@ async def test_forty_messages_are_eleven_events(client, namespace):
     async with recorder(client) as events:
         for number in range(40):
             events.record(subject, Severity.NORMAL, "Progress", f"step {number}")
-    told = {event["message"]: event["count"] for event in await events_about(client, subject)}
+    counts = {event["message"]: event["count"] for event in await events_about(client, subject)}
     alone = {f"step {number}": 1 for number in range(10)}
-    assert told == alone | {f"{COMBINED}step 39": 30}
+    assert counts == alone | {f"{COMBINED}step 39": 30}
 
 
 async def record_until_told(client, events, subject, count):
@@ -100,7 +100,7 @@ async def test_events_about_a_cluster_wide_object_are_stored(client, namespace):
 async def test_a_namespace_that_is_not_there_is_no_trouble(client, namespace, caplog):
     subject = await make_config_map(client, namespace)
     async with recorder(client) as events:
-        events.record(replace(subject, namespace="gone"), Severity.NORMAL, "Lost", "nobody hears")
-        events.record(subject, Severity.NORMAL, "Kept", "somebody does")
+        events.record(replace(subject, namespace="gone"), Severity.NORMAL, "Lost", "no namespace")
+        events.record(subject, Severity.NORMAL, "Kept", "a namespace")
     assert [event["reason"] for event in await events_about(client, subject)] == ["Kept"]
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""A write that was given up must not be done later, when somebody else may already lead."""
+"""A write that timed out must not happen later, when another replica may lead."""
 
 import asyncio
 import base64

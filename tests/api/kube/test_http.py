@@ -54,7 +54,7 @@ def applied(name: str, namespace: str, **data: str) -> Manifest:
 # --- what a server refuses
 
 
-async def test_every_complaint_about_an_invalid_object_is_told(client: HttpClient, namespace: str):
+async def test_every_error_in_an_invalid_object_is_reported(client: HttpClient, namespace: str):
     broken = pod("Not A Name", namespace, restartPolicy="Sometimes")
     with pytest.raises(errors.Invalid) as refused:
         await client.create(PODS, broken)
@@ -64,7 +64,7 @@ async def test_every_complaint_about_an_invalid_object_is_told(client: HttpClien
     }
 
 
-async def test_a_used_up_quota_is_told_apart_from_other_prohibitions(
+async def test_a_used_up_quota_is_distinguished_from_other_prohibitions(
     client: HttpClient, namespace: str
 ):
     quota = {"metadata": {"name": "none", "namespace": namespace}, "spec": {"hard": {"pods": "0"}}}

@@ -1,8 +1,8 @@
 """Informers when servers die, connections break, history is forgotten and collections are big.
 
-In each story somebody changes objects while the informer has trouble. In the end its store is what
-the server has, and what its handlers heard is a possible history (`Diary` checks that): nothing
-missed, nothing seen twice as new.
+Each test changes objects while the informer cannot reach the server. In the end its store equals
+the server's, and its handlers saw a possible history: nothing missed, nothing new twice
+(`ChangeRecorder` checks that).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, NAMESPACES, Manifest
 from tests.api.conftest import StartControlPlane
 from tests.api.kube.conftest import IMPATIENT
 from tests.contract.client import config_map, take
-from tests.support.diary import Diary
+from tests.support.change_recorder import ChangeRecorder
 from tests.support.relay import Relay, relay_to
 from tests.support.waiting import until
 
@@ -39,15 +39,15 @@ NO_STREAMING = "--feature-gates=WatchList=false"
 @asynccontextmanager
 async def following(
     client: HttpClient, namespace: str
-) -> AsyncIterator[tuple[Informer[Object], Diary]]:
+) -> AsyncIterator[tuple[Informer[Object], ChangeRecorder]]:
     """A running informer that has read everything once, and what it tells."""
     informer = Informer(client, CONFIG_MAPS, Object, namespace=namespace, metrics=Metrics())
-    informer.on_change(diary := Diary())
+    informer.on_change(recorder := ChangeRecorder())
     running = asyncio.create_task(informer.run())
     try:
         async with asyncio.timeout(30):
             await informer.synced()
-        yield informer, diary
+        yield informer, recorder
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -63,13 +63,13 @@ async def behind_a_relay(control_plane: ControlPlane) -> AsyncIterator[tuple[Htt
             yield client, relay
 
 
-async def caught_up(client: HttpClient, namespace: str, diary: Diary) -> None:
-    """Wait until the diary is what the server has."""
+async def caught_up(client: HttpClient, namespace: str, recorder: ChangeRecorder) -> None:
+    """Wait until the recorder is what the server has."""
     listed = await client.list(CONFIG_MAPS, namespace)
     wanted = {
         each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in listed.items
     }
-    await until(lambda: diary.versions() == wanted, seconds=40)
+    await until(lambda: recorder.versions() == wanted, seconds=40)
 
 
 async def change_things(client: HttpClient, namespace: str, names: list[str]) -> None:
@@ -111,16 +111,16 @@ async def test_a_server_killed_in_mid_watch_loses_no_change(
         while not is_over.is_set():
             await change_things(fragile_client, place, [f"c{number}" for number in range(40)])
 
-    async with following(fragile_client, place) as (_, diary):
+    async with following(fragile_client, place) as (_, recorder):
         changing = asyncio.create_task(keep_changing())
         for _ in range(2):
-            enough = diary.told + 30
-            await until(functools.partial(diary.has_told, enough))
+            enough = recorder.count + 30
+            await until(functools.partial(recorder.has_recorded, enough))
             await asyncio.to_thread(fragile.kill_apiserver)
             await asyncio.to_thread(fragile.start_apiserver)
         is_over.set()
         await changing
-        await caught_up(fragile_client, place, diary)
+        await caught_up(fragile_client, place, recorder)
 
 
 async def test_a_cut_connection_is_resumed_without_reading_everything_again(
@@ -129,12 +129,12 @@ async def test_a_cut_connection_is_resumed_without_reading_everything_again(
     await change_things(fragile_client, place, ["a", "b", "c"])
     async with (
         behind_a_relay(fragile) as (client, relay),
-        following(client, place) as (informer, diary),
+        following(client, place) as (informer, recorder),
     ):
         relay.cut()
         await change_things(fragile_client, place, ["a", "b", "c", "d"] * 3)
         relay.mend()
-        await caught_up(fragile_client, place, diary)
+        await caught_up(fragile_client, place, recorder)
         assert relists(informer) == {"stream": 1}
 
 
@@ -159,20 +159,20 @@ async def relists_after_forgotten_history(control_plane: ControlPlane) -> dict[s
     ):
         for name in ("changed", "deleted", "kept"):
             await create(admin, "default", name)
-        async with following(client, "default") as (informer, diary):
-            told = diary.told
+        async with following(client, "default") as (informer, recorder):
+            before = recorder.count
             relay.cut()
             await admin.delete(CONFIG_MAPS, "deleted", "default")
             await admin.patch(CONFIG_MAPS, "changed", {"data": {"size": "big"}}, "default")
             await create(admin, "default", "new")
             await forget_history(control_plane)
             relay.mend()
-            await caught_up(admin, "default", diary)
-            assert diary.told == told + 3
+            await caught_up(admin, "default", recorder)
+            assert recorder.count == before + 3
             return relists(informer)
 
 
-async def test_a_stale_version_is_told_as_gone(
+async def test_a_stale_version_is_reported_as_gone(
     fragile: ControlPlane, fragile_client: HttpClient, place: str
 ):
     start = await fragile_client.list(CONFIG_MAPS, place)
@@ -190,22 +190,22 @@ async def test_a_silent_connection_is_noticed_and_replaced(
 ):
     async with (
         behind_a_relay(fragile) as (client, relay),
-        following(client, place) as (_, diary),
+        following(client, place) as (_, recorder),
     ):
         relay.silence()  # the connections that there are; new ones are fine
         await change_things(fragile_client, place, ["a", "b", "c"])
-        await caught_up(fragile_client, place, diary)
+        await caught_up(fragile_client, place, recorder)
 
 
 async def test_a_frozen_server_is_noticed_and_followed_again(
     fragile: ControlPlane, fragile_client: HttpClient, place: str
 ):
-    async with following(fragile_client, place) as (informer, diary):
+    async with following(fragile_client, place) as (informer, recorder):
         fragile.pause_apiserver()
         await until(lambda: informer.problem != "")
         fragile.resume_apiserver()
         await change_things(fragile_client, place, ["a", "b", "c"])
-        await caught_up(fragile_client, place, diary)
+        await caught_up(fragile_client, place, recorder)
 
 
 async def test_a_slow_consumer_costs_no_memory_and_misses_nothing(
@@ -239,17 +239,17 @@ async def test_ten_thousand_objects_are_read_again_and_again_in_the_same_memory(
 ):
     manifests = (config_map(f"n{number}", place) for number in range(10_000))
     await asyncio.gather(*(patient_client.create(CONFIG_MAPS, each) for each in manifests))
-    async with following(fragile_client, place) as (informer, diary):
-        await caught_up(fragile_client, place, diary)
+    async with following(fragile_client, place) as (informer, recorder):
+        await caught_up(fragile_client, place, recorder)
         for streaming in (True, False):
             informer._can_stream = streaming
-            told = diary.told
+            recorded = recorder.count
             for _ in range(3):
                 await informer.refresh()
             before = resident_bytes()
             for _ in range(7):
                 await informer.refresh()
-            assert (len(informer.store), diary.told) == (len(diary.objects), told)
+            assert (len(informer.store), recorder.count) == (len(recorder.objects), recorded)
             assert resident_bytes() - before < 10 * 2**20
         assert relists(informer) == {"stream": 11, "pages": 10}
 

@@ -1,4 +1,4 @@
-"""A real API server that knows MPIJobs, and operators to look after them."""
+"""A real API server that serves MPIJobs, and operators for them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,7 +15,7 @@ from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
 from tests.api.conftest import started_control_plane
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import install
 from tests.support.operator import Operator, allow, operator
 
@@ -26,7 +26,7 @@ _PRIVATE = 12  # as many tests as want a namespace of their own, and a few more
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last come those that wait for workers to be lost: the wait begins with their file."""
+    """Put tests that wait for workers to be lost last: the wait begins with their file."""
     items.sort(key=lambda item: "lost_workers" in getattr(item, "fixturenames", ()))
 
 
@@ -42,9 +42,9 @@ async def _install(kubeconfig: Path) -> None:
 
 
 @pytest.fixture
-def hands(client: HttpClient, namespace: str) -> Hands:
-    """What happens to the pods of the test's namespace."""
-    return Hands(client, namespace)
+def jobs(client: HttpClient, namespace: str) -> Jobs:
+    """The jobs of a namespace that only this test uses."""
+    return Jobs(client, namespace)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def running_operator(start_operator: StartOperator) -> Operator:
 
 @dataclass(frozen=True)
 class Resident:
-    """An operator that many tests share, and the namespaces that it looks after."""
+    """An operator that many tests share, and its namespaces."""
 
     operator: Operator
     namespace: str  # for all
@@ -103,15 +103,15 @@ async def new_namespace(client: HttpClient) -> str:
 
 
 @pytest.fixture
-def private(client: HttpClient, resident: Resident) -> Hands:
-    """Hands in a namespace of the shared operator that no other test uses."""
-    return Hands(client, resident.private.pop())
+def private(client: HttpClient, resident: Resident) -> Jobs:
+    """The jobs of a namespace of the shared operator that no other test uses."""
+    return Jobs(client, resident.private.pop())
 
 
 @pytest.fixture
-def shared(client: HttpClient, resident: Resident) -> Hands:
-    """Hands in the namespace of the shared operator: a name of a job is used by one test only."""
-    return Hands(client, resident.namespace)
+def shared(client: HttpClient, resident: Resident) -> Jobs:
+    """The jobs of the shared namespace: each job name is used by one test only."""
+    return Jobs(client, resident.namespace)
 
 
 @pytest.fixture(scope="session")
@@ -128,9 +128,9 @@ async def spare_client(spare_control_plane: ControlPlane) -> AsyncIterator[HttpC
 
 
 @pytest.fixture
-async def spare_hands(spare_client: HttpClient) -> AsyncIterator[Hands]:
-    """Hands in a namespace of the spare control plane."""
+async def spare_jobs(spare_client: HttpClient) -> AsyncIterator[Jobs]:
+    """The jobs of a namespace of the spare control plane."""
     created = await spare_client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
     namespace = created["metadata"]["name"]
-    yield Hands(spare_client, namespace)
+    yield Jobs(spare_client, namespace)
     await spare_client.delete(NAMESPACES, namespace)

@@ -4,7 +4,7 @@ import pytest
 
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Manifest
 from tests.api.operator.conftest import StartOperator
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -21,7 +21,7 @@ _TTL_DELETES_JOB = "mpi-operator.kubeflow.org/ttl-deletes-job"
     ],
 )
 async def test_the_policy_decides_which_workers_are_kept(
-    shared: Hands, policy: str, kept: list[int]
+    shared: Jobs, policy: str, kept: list[int]
 ) -> None:
     job = f"kept-{policy.lower()}"
     worker = {"replicas": 3, "restartPolicy": "Never"}
@@ -41,7 +41,7 @@ async def test_the_policy_decides_which_workers_are_kept(
 
 @pytest.mark.parametrize("seconds", [0, 1])
 async def test_the_launcher_goes_after_its_time_to_live_and_the_job_does_not_run_again(
-    shared: Hands, seconds: int
+    shared: Jobs, seconds: int
 ) -> None:
     job = f"ttl-{seconds}"
     policy = {"ttlSecondsAfterFinished": seconds, "cleanPodPolicy": "All"}
@@ -56,8 +56,8 @@ async def test_the_launcher_goes_after_its_time_to_live_and_the_job_does_not_run
     assert await shared.find(JOBS, f"{job}-launcher") is None
 
 
-async def test_the_job_itself_goes_with_everything_where_that_is_asked_for(shared: Hands) -> None:
-    # Long enough to be seen as finished, also by who looks rarely because the machine is busy.
+async def test_the_job_itself_goes_with_everything_where_that_is_asked_for(shared: Jobs) -> None:
+    # Long enough to be seen as finished, even by a test on a busy machine.
     policy = {"ttlSecondsAfterFinished": 4, "cleanPodPolicy": "None"}
     job = mpijob("fleeting", runPolicy=policy)
     job["metadata"]["annotations"] = {_TTL_DELETES_JOB: "true"}
@@ -69,26 +69,26 @@ async def test_the_job_itself_goes_with_everything_where_that_is_asked_for(share
 
 
 async def test_a_launcher_whose_deletion_others_hold_up_costs_nothing(
-    hands: Hands, running_operator: Operator
+    jobs: Jobs, running_operator: Operator
 ) -> None:
-    await hands.submit(mpijob("pi", runPolicy={"ttlSecondsAfterFinished": 1}))
-    launcher = await hands.start("pi", workers=2)
+    await jobs.submit(mpijob("pi", runPolicy={"ttlSecondsAfterFinished": 1}))
+    launcher = await jobs.start("pi", workers=2)
     held = {"metadata": {"finalizers": ["example.com/held"]}}
-    await hands.client.patch(JOBS, "pi-launcher", held, hands.namespace)
-    await hands.succeed(launcher)
+    await jobs.client.patch(JOBS, "pi-launcher", held, jobs.namespace)
+    await jobs.succeed(launcher)
 
     async def is_ending() -> bool:
-        found = await hands.find(JOBS, "pi-launcher")
+        found = await jobs.find(JOBS, "pi-launcher")
         return found is not None and "deletionTimestamp" in found["metadata"]
 
     await until(is_ending)
     before = await _looks(running_operator)
-    await hands.submit(mpijob("next"))
-    await hands.finish("next", workers=2)
+    await jobs.submit(mpijob("next"))
+    await jobs.finish("next", workers=2)
     assert await _looks(running_operator) - before < 100
     free = {"metadata": {"finalizers": None}}
-    await hands.client.patch(JOBS, "pi-launcher", free, hands.namespace)
-    await hands.gone(JOBS, "pi-launcher")
+    await jobs.client.patch(JOBS, "pi-launcher", free, jobs.namespace)
+    await jobs.gone(JOBS, "pi-launcher")
 
 
 async def _looks(process: Operator) -> float:
@@ -99,34 +99,34 @@ async def _looks(process: Operator) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
-async def _is_complete(hands: Hands, job: str) -> bool:
-    conditions = (await hands.launcher_job(job)).get("status", {}).get("conditions", [])
+async def _is_complete(jobs: Jobs, job: str) -> bool:
+    conditions = (await jobs.launcher_job(job)).get("status", {}).get("conditions", [])
     return ("Complete", "True") in [(each["type"], each["status"]) for each in conditions]
 
 
 async def test_a_job_that_ended_while_the_operator_was_down_ends_once(
-    hands: Hands, start_operator: StartOperator
+    jobs: Jobs, start_operator: StartOperator
 ) -> None:
     operator = await start_operator()
     policy = {"ttlSecondsAfterFinished": 0, "cleanPodPolicy": "All"}
-    await hands.submit(mpijob("pi", runPolicy=policy))
-    launcher = await hands.start("pi", workers=2)
+    await jobs.submit(mpijob("pi", runPolicy=policy))
+    launcher = await jobs.start("pi", workers=2)
     await operator.stop()
-    await hands.succeed(launcher)
-    await until(lambda: _is_complete(hands, "pi"))
+    await jobs.succeed(launcher)
+    await until(lambda: _is_complete(jobs, "pi"))
 
     await start_operator()
-    await hands.becomes("pi", "Succeeded")
-    await until(lambda: hands.has_workers("pi", 0))
-    await hands.gone(JOBS, "pi-launcher")
-    await hands.submit(mpijob("next"))
-    await hands.finish("next", workers=2)
-    assert await hands.pods("pi") == []
-    assert await hands.find(JOBS, "pi-launcher") is None
-    assert len(await hands.told("pi", "MPIJobSucceeded")) == 1
+    await jobs.becomes("pi", "Succeeded")
+    await until(lambda: jobs.has_workers("pi", 0))
+    await jobs.gone(JOBS, "pi-launcher")
+    await jobs.submit(mpijob("next"))
+    await jobs.finish("next", workers=2)
+    assert await jobs.pods("pi") == []
+    assert await jobs.find(JOBS, "pi-launcher") is None
+    assert len(await jobs.event_messages("pi", "MPIJobSucceeded")) == 1
 
 
-async def test_a_job_that_is_deleted_takes_everything_with_it(shared: Hands) -> None:
+async def test_a_job_that_is_deleted_takes_everything_with_it(shared: Jobs) -> None:
     await shared.submit(mpijob("deleted"))
     await shared.start("deleted", workers=2)
     await shared.client.delete(MPIJOBS, "deleted", shared.namespace)
@@ -138,7 +138,7 @@ async def test_a_job_that_is_deleted_takes_everything_with_it(shared: Hands) -> 
     assert await shared.events("deleted") == events
 
 
-async def test_another_job_of_the_same_name_starts_afresh(shared: Hands) -> None:
+async def test_another_job_of_the_same_name_starts_afresh(shared: Jobs) -> None:
     await shared.submit(mpijob("phoenix"))
     await shared.start("phoenix", workers=2)
     before = {pod["metadata"]["uid"] for pod in await shared.pods("phoenix")}
@@ -149,14 +149,14 @@ async def test_another_job_of_the_same_name_starts_afresh(shared: Hands) -> None
     await shared.finish("phoenix", workers=2)
 
 
-async def _are_others(hands: Hands, job: str, before: set[str]) -> bool:
-    uids = {pod["metadata"]["uid"] for pod in await hands.pods(job)}
+async def _are_others(jobs: Jobs, job: str, before: set[str]) -> bool:
+    uids = {pod["metadata"]["uid"] for pod in await jobs.pods(job)}
     return len(uids) == 3 and not uids & before
 
 
-async def _has_nothing(hands: Hands, job: str) -> bool:
+async def _has_nothing(jobs: Jobs, job: str) -> bool:
     found: list[Manifest | None] = [
-        await hands.find(resource, job + suffix)
+        await jobs.find(resource, job + suffix)
         for resource, suffix in (
             (JOBS, "-launcher"),
             (CONFIG_MAPS, "-config"),
@@ -166,4 +166,4 @@ async def _has_nothing(hands: Hands, job: str) -> bool:
             (PODS, "-worker-1"),
         )
     ]
-    return not any(found) and not await hands.pods(job)
+    return not any(found) and not await jobs.pods(job)

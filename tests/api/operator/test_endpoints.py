@@ -1,7 +1,7 @@
 """What the operator serves over HTTP."""
 
 from mpi_operator.kube.resources import PODS
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -15,23 +15,23 @@ async def _values(process: Operator) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
-async def test_the_lives_of_jobs_are_counted(hands: Hands, running_operator: Operator) -> None:
-    info = f'mpi_operator_job_info{{launcher="good-launcher",namespace="{hands.namespace}"}}'
+async def test_jobs_are_counted_from_start_to_end(jobs: Jobs, running_operator: Operator) -> None:
+    info = f'mpi_operator_job_info{{launcher="good-launcher",namespace="{jobs.namespace}"}}'
     before = await _values(running_operator)
     for outcome in ("created", "successful", "failed"):
         assert before[f"mpi_operator_jobs_{outcome}_total"] == 0
     assert before["mpi_operator_is_leader"] == 1
 
-    await hands.submit(mpijob("good"))
-    await hands.submit(mpijob("bad", runPolicy={"backoffLimit": 0}))
-    launcher = await hands.start("good", workers=2)
+    await jobs.submit(mpijob("good"))
+    await jobs.submit(mpijob("bad", runPolicy={"backoffLimit": 0}))
+    launcher = await jobs.start("good", workers=2)
     assert (await _values(running_operator))[info] == 1
-    await hands.fail("good-worker-0")
-    await hands.told("good", "WorkerReplaced")
-    await hands.succeed(launcher)
-    await hands.becomes("good", "Succeeded")
-    await hands.fail(await hands.start("bad", workers=2))
-    await hands.becomes("bad", "Failed")
+    await jobs.fail("good-worker-0")
+    await jobs.event_messages("good", "WorkerReplaced")
+    await jobs.succeed(launcher)
+    await jobs.becomes("good", "Succeeded")
+    await jobs.fail(await jobs.start("bad", workers=2))
+    await jobs.becomes("bad", "Failed")
 
     after = await _values(running_operator)
     assert after["mpi_operator_jobs_created_total"] == 2
@@ -53,9 +53,9 @@ async def test_the_operator_is_healthy_and_ready(running_operator: Operator) -> 
     await until(is_ready)  # it has the lease before its caches are complete
 
 
-async def test_what_is_cached_is_counted(hands: Hands, running_operator: Operator) -> None:
-    await hands.submit(mpijob("pi"))
-    await until(lambda: hands.has_workers("pi", 2))
+async def test_what_is_cached_is_counted(jobs: Jobs, running_operator: Operator) -> None:
+    await jobs.submit(mpijob("pi"))
+    await until(lambda: jobs.has_workers("pi", 2))
     mark = f'resource="{PODS}"'
 
     async def are_counted() -> bool:

@@ -1,4 +1,4 @@
-"""Why the operator ends, told by a number and a sentence."""
+"""Exit codes of the operator, and what it logs last."""
 
 import socket
 from pathlib import Path
@@ -9,27 +9,27 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import LEASES
 from tests.support import mpijobs
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.operator import Operator, account, started
 
 
-def _flags(hands: Hands) -> tuple[str, str]:
-    return f"--namespace={hands.namespace}", f"--lock-namespace={hands.namespace}"
+def _flags(jobs: Jobs) -> tuple[str, str]:
+    return f"--namespace={jobs.namespace}", f"--lock-namespace={jobs.namespace}"
 
 
 async def test_without_the_kind_it_says_how_to_install_it(
-    spare_hands: Hands, spare_control_plane: ControlPlane, tmp_path: Path
+    spare_jobs: Jobs, spare_control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    client = spare_hands.client
+    client = spare_jobs.client
     await mpijobs.uninstall(client)
     kubeconfig = await account(
         client,
         spare_control_plane.kubeconfig(),
-        spare_hands.namespace,
+        spare_jobs.namespace,
         tmp_path,
         "namespaced.yaml",
     )
-    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(spare_hands))
+    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(spare_jobs))
     async with started(process):
         assert await process.ended() == 3
     record = process.records()[-1]
@@ -39,16 +39,16 @@ async def test_without_the_kind_it_says_how_to_install_it(
 
 
 async def test_without_permissions_it_names_every_one_that_is_missing(
-    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+    jobs: Jobs, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     admin = control_plane.kubeconfig()
-    kubeconfig = await account(hands.client, admin, hands.namespace, tmp_path)
-    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(hands))
+    kubeconfig = await account(jobs.client, admin, jobs.namespace, tmp_path)
+    process = Operator(kubeconfig, tmp_path / "operator.log", *_flags(jobs))
     async with started(process):
         assert await process.ended() == 4
     record = process.records()[-1]
     assert record["exit_code"] == 4
-    user = f"system:serviceaccount:{hands.namespace}:mpi-operator"
+    user = f"system:serviceaccount:{jobs.namespace}:mpi-operator"
     for resource in ("mpijobs", "pods", "jobs", "services", "configmaps"):
         [refusal] = [each for each in record["errors"] if f'resource "{resource}"' in each]
         assert f'User "{user}" cannot list resource' in refusal
@@ -56,11 +56,11 @@ async def test_without_permissions_it_names_every_one_that_is_missing(
 
 
 async def test_without_permission_for_groups_it_says_so_only_where_it_needs_them(
-    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+    jobs: Jobs, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     admin = control_plane.kubeconfig()
-    kubeconfig = await account(hands.client, admin, hands.namespace, tmp_path, "namespaced.yaml")
-    flags = (*_flags(hands), "--gang-scheduling=volcano")
+    kubeconfig = await account(jobs.client, admin, jobs.namespace, tmp_path, "namespaced.yaml")
+    flags = (*_flags(jobs), "--gang-scheduling=volcano")
     process = Operator(kubeconfig, tmp_path / "operator.log", *flags)
     async with started(process):
         assert await process.ended() == 4
@@ -79,7 +79,7 @@ async def test_without_permission_for_groups_it_says_so_only_where_it_needs_them
         pytest.param("--kubeconfig=/no/such/file", 6, id="no kubeconfig"),
     ],
 )
-async def test_what_the_person_who_starts_it_got_wrong(
+async def test_mistakes_in_flags(
     flag: str, code: int, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     process = Operator(control_plane.kubeconfig(), tmp_path / "operator.log", flag)
@@ -100,8 +100,8 @@ async def test_a_port_that_is_taken_is_named(control_plane: ControlPlane, tmp_pa
 
 
 async def test_asked_to_stop_it_ends_well(
-    hands: Hands, running_operator: Operator, client: HttpClient
+    jobs: Jobs, running_operator: Operator, client: HttpClient
 ) -> None:
     assert await running_operator.stop() == 0
-    lease = await client.get(LEASES, "mpi-operator", hands.namespace)
+    lease = await client.get(LEASES, "mpi-operator", jobs.namespace)
     assert not lease["spec"].get("holderIdentity")

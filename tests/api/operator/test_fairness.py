@@ -9,8 +9,8 @@ from aiohttp import web
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
-from tests.support.gateway import Forward, gateway
-from tests.support.hands import Hands
+from tests.support.api_proxy import Forward, api_proxy
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror, mirrored
 from tests.support.mpijobs import mpijob
 from tests.support.operator import operator
@@ -33,18 +33,18 @@ async def test_a_job_of_two_is_complete_while_a_job_of_a_thousand_is_far_from_it
     client: HttpClient,
     control_plane: ControlPlane,
     namespace: str,
-    hands: Hands,
+    jobs: Jobs,
     tmp_path: Path,
 ) -> None:
     kinds = (PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
     async with (
-        gateway(control_plane, tmp_path, Slow()) as admin,
+        api_proxy(control_plane, tmp_path, Slow()) as admin,
         operator(client, admin, namespace, tmp_path),
         mirrored(client, *kinds) as mirror,
     ):
-        await hands.submit(mpijob("big", worker={"replicas": _BIG}))
+        await jobs.submit(mpijob("big", worker={"replicas": _BIG}))
         await mirror.until(lambda: _workers(mirror, namespace) >= 100, namespace)
-        await hands.submit(mpijob("small"))
+        await jobs.submit(mpijob("small"))
         at_first = _workers(mirror, namespace)
         await mirror.until(lambda: _is_complete(mirror, namespace), namespace)
         at_last = _workers(mirror, namespace)

@@ -8,42 +8,42 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, NAMESPACES
 from tests.api.operator.conftest import StartOperator
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.operator import Operator, account, allow, started
 from tests.support.waiting import until
 
 
 async def test_the_cluster_domain_is_in_every_name_of_a_host(
-    hands: Hands, start_operator: StartOperator
+    jobs: Jobs, start_operator: StartOperator
 ) -> None:
     await start_operator("--cluster-domain=example.org")
-    await hands.submit(mpijob("pi", runLauncherAsWorker=True))
-    await hands.start("pi", workers=2)
-    domain = f"pi.{hands.namespace}.svc.example.org"
+    await jobs.submit(mpijob("pi", runLauncherAsWorker=True))
+    await jobs.start("pi", workers=2)
+    domain = f"pi.{jobs.namespace}.svc.example.org"
     hosts = [f"{pod}.{domain}" for pod in ("pi-launcher", "pi-worker-0", "pi-worker-1")]
-    data = (await hands.client.get(CONFIG_MAPS, "pi-config", hands.namespace))["data"]
+    data = (await jobs.client.get(CONFIG_MAPS, "pi-config", jobs.namespace))["data"]
     assert data["hostfile"].splitlines() == [f"{host} slots=1" for host in hosts]
-    await until(lambda: _prints(hands, [f"{host}:1" for host in hosts]))
-    for worker in await hands.pods("pi", "worker"):
+    await until(lambda: _prints(jobs, [f"{host}:1" for host in hosts]))
+    for worker in await jobs.pods("pi", "worker"):
         assert worker["spec"]["dnsConfig"]["searches"] == [domain]
 
 
-async def _prints(hands: Hands, hosts: list[str]) -> bool:
-    return await hands.hosts("pi") == hosts
+async def _prints(jobs: Jobs, hosts: list[str]) -> bool:
+    return await jobs.hosts("pi") == hosts
 
 
 @pytest.fixture
-async def three_namespaces(client: HttpClient) -> list[Hands]:
+async def three_namespaces(client: HttpClient) -> list[Jobs]:
     """Of which two will be looked after."""
     created = [
         await client.create(NAMESPACES, {"metadata": {"generateName": "test-"}}) for _ in range(3)
     ]
-    return [Hands(client, each["metadata"]["name"]) for each in created]
+    return [Jobs(client, each["metadata"]["name"]) for each in created]
 
 
 async def test_the_jobs_of_the_named_namespaces_are_looked_after_and_no_others(
-    three_namespaces: list[Hands], control_plane: ControlPlane, tmp_path: Path
+    three_namespaces: list[Jobs], control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     one, two, other = three_namespaces
     admin, home = control_plane.kubeconfig(), one.namespace
@@ -53,11 +53,11 @@ async def test_the_jobs_of_the_named_namespaces_are_looked_after_and_no_others(
     flags = (f"--namespace={names}", f"--lock-namespace={home}")
     async with started(Operator(kubeconfig, tmp_path / "operator.log", *flags)) as process:
         await process.leading()
-        for hands in (other, one, two):
-            await hands.submit(mpijob("pi"))
+        for jobs in (other, one, two):
+            await jobs.submit(mpijob("pi"))
         await one.finish("pi", workers=2)
         await two.finish("pi", workers=2)
         assert "status" not in await other.job("pi")
         assert await other.pods("pi") == []
-    for hands in three_namespaces:
-        await hands.client.delete(NAMESPACES, hands.namespace)
+    for jobs in three_namespaces:
+        await jobs.client.delete(NAMESPACES, jobs.namespace)

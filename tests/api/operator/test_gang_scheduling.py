@@ -15,7 +15,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.api.operator.conftest import StartOperator, new_namespace
 from tests.support import pod_groups
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob, template
 from tests.support.operator import account, allow, operator
 from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
@@ -69,9 +69,9 @@ async def gang_namespaces(
 
 
 @pytest.fixture
-def hands(client: HttpClient, gang_namespaces: dict[str, list[str]], scheduler: str) -> Hands:
-    """Hands in a namespace whose operator makes groups for this scheduler."""
-    return Hands(client, gang_namespaces[scheduler].pop())
+def jobs(client: HttpClient, gang_namespaces: dict[str, list[str]], scheduler: str) -> Jobs:
+    """Jobs in a namespace whose operator makes groups for this scheduler."""
+    return Jobs(client, gang_namespaces[scheduler].pop())
 
 
 def _sized() -> Manifest:
@@ -89,43 +89,41 @@ def _asking(cpu: str, memory: str) -> Manifest:
     return template(containers=[container])
 
 
-async def _group(hands: Hands, resource: Resource) -> dict[str, Any]:
-    found = await hands.client.get(resource, "pi", hands.namespace)
+async def _group(jobs: Jobs, resource: Resource) -> dict[str, Any]:
+    found = await jobs.client.get(resource, "pi", jobs.namespace)
     spec: dict[str, Any] = found["spec"]
     return spec
 
 
-async def _becomes(
-    hands: Hands, resource: Resource, fact: Callable[[dict[str, Any]], bool]
-) -> None:
+async def _becomes(jobs: Jobs, resource: Resource, fact: Callable[[dict[str, Any]], bool]) -> None:
     async def is_so() -> bool:
-        return fact(await _group(hands, resource))
+        return fact(await _group(jobs, resource))
 
     await until(is_so)
 
 
 @BOTH
 async def test_a_group_is_there_before_the_pods_and_gone_after_the_end(
-    hands: Hands, scheduler: str, resource: Resource
+    jobs: Jobs, scheduler: str, resource: Resource
 ) -> None:
     job = _sized()
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
-    submitted = await hands.submit(job)
-    launcher = await hands.start("pi", workers=2)
-    group = await hands.client.get(resource, "pi", hands.namespace)
+    submitted = await jobs.submit(job)
+    launcher = await jobs.start("pi", workers=2)
+    group = await jobs.client.get(resource, "pi", jobs.namespace)
     assert group["spec"]["minMember"] == 3
     assert group["spec"]["minResources"] == {"cpu": "21", "memory": "42Gi"}
     assert group["metadata"]["ownerReferences"][0]["uid"] == submitted["metadata"]["uid"]
-    pods = await hands.pods("pi")
+    pods = await jobs.pods("pi")
     created = [pod["metadata"]["creationTimestamp"] for pod in pods]
     assert group["metadata"]["creationTimestamp"] <= min(created)
     assert {pod["spec"]["schedulerName"] for pod in pods} == {scheduler}
     assert {_mark(pod, resource) for pod in pods} == {"pi"}
 
-    await hands.succeed(launcher)
-    await hands.becomes("pi", "Succeeded")
-    await hands.gone(resource, "pi")
-    assert await hands.has_workers("pi", 2)
+    await jobs.succeed(launcher)
+    await jobs.becomes("pi", "Succeeded")
+    await jobs.gone(resource, "pi")
+    assert await jobs.has_workers("pi", 2)
 
 
 def _mark(pod: Manifest, resource: Resource) -> str:
@@ -137,84 +135,84 @@ def _mark(pod: Manifest, resource: Resource) -> str:
 
 
 @BOTH
-async def test_a_suspended_job_has_no_group(hands: Hands, resource: Resource) -> None:
+async def test_a_suspended_job_has_no_group(jobs: Jobs, resource: Resource) -> None:
     job = _sized()
     job["spec"]["runPolicy"] = {"suspend": True}
-    await hands.submit(job)
-    await hands.becomes("pi", "Suspended")
-    assert await hands.find(resource, "pi") is None
-    await hands.suspend("pi", suspend=False)
-    await hands.start("pi", workers=2)
-    assert await hands.find(resource, "pi") is not None
-    await hands.suspend("pi")
-    await hands.gone(resource, "pi")
-    await hands.suspend("pi", suspend=False)
-    await hands.finish("pi", workers=2)
+    await jobs.submit(job)
+    await jobs.becomes("pi", "Suspended")
+    assert await jobs.find(resource, "pi") is None
+    await jobs.suspend("pi", suspend=False)
+    await jobs.start("pi", workers=2)
+    assert await jobs.find(resource, "pi") is not None
+    await jobs.suspend("pi")
+    await jobs.gone(resource, "pi")
+    await jobs.suspend("pi", suspend=False)
+    await jobs.finish("pi", workers=2)
 
 
 @BOTH
 async def test_a_launcher_that_waits_for_the_workers_is_not_counted_until_it_is_there(
-    hands: Hands, resource: Resource
+    jobs: Jobs, resource: Resource
 ) -> None:
     job = _sized()
     job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    await hands.submit(job)
-    await until(lambda: hands.has_workers("pi", 2))
-    group = await _group(hands, resource)
+    await jobs.submit(job)
+    await until(lambda: jobs.has_workers("pi", 2))
+    group = await _group(jobs, resource)
     assert group["minMember"] == 2
     assert group["minResources"] == {"cpu": "20", "memory": "40Gi"}
-    await hands.start("pi", workers=2)
-    await _becomes(hands, resource, lambda group: group["minMember"] == 3)
-    assert (await _group(hands, resource))["minResources"] == {"cpu": "21", "memory": "42Gi"}
+    await jobs.start("pi", workers=2)
+    await _becomes(jobs, resource, lambda group: group["minMember"] == 3)
+    assert (await _group(jobs, resource))["minResources"] == {"cpu": "21", "memory": "42Gi"}
 
 
 @ONLY_VOLCANO
-async def test_changes_of_size_and_queue_reach_volcano(hands: Hands, resource: Resource) -> None:
-    await hands.submit(_sized())
-    await until(lambda: hands.has_workers("pi", 2))
-    assert (await _group(hands, resource))["queue"] == "default"
-    await hands.change("pi", runPolicy={"schedulingPolicy": {"minAvailable": 2, "queue": "night"}})
-    await _becomes(hands, resource, lambda group: group["queue"] == "night")
-    group = await _group(hands, resource)
+async def test_changes_of_size_and_queue_reach_volcano(jobs: Jobs, resource: Resource) -> None:
+    await jobs.submit(_sized())
+    await until(lambda: jobs.has_workers("pi", 2))
+    assert (await _group(jobs, resource))["queue"] == "default"
+    await jobs.change("pi", runPolicy={"schedulingPolicy": {"minAvailable": 2, "queue": "night"}})
+    await _becomes(jobs, resource, lambda group: group["queue"] == "night")
+    group = await _group(jobs, resource)
     assert group["minMember"] == 2
     assert group["minResources"] == {"cpu": "11", "memory": "22Gi"}
-    await hands.change("pi", runPolicy={"schedulingPolicy": None})
-    await hands.scale("pi", 3)
-    await _becomes(hands, resource, lambda group: group["minMember"] == 4)
+    await jobs.change("pi", runPolicy={"schedulingPolicy": None})
+    await jobs.scale("pi", 3)
+    await _becomes(jobs, resource, lambda group: group["minMember"] == 4)
 
 
 @pytest.mark.parametrize(
     ("scheduler", "resource"), [("coscheduler", SCHEDULER_PLUGINS)], ids=["scheduler-plugins"]
 )
 async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
-    hands: Hands, resource: Resource
+    jobs: Jobs, resource: Resource
 ) -> None:
-    await hands.submit(_sized())
-    await until(lambda: hands.has_workers("pi", 2))
-    await hands.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 40}})
-    await _becomes(hands, resource, lambda group: group.get("scheduleTimeoutSeconds") == 40)
-    await hands.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 50}})
-    await _becomes(hands, resource, lambda group: group.get("scheduleTimeoutSeconds") == 50)
+    await jobs.submit(_sized())
+    await until(lambda: jobs.has_workers("pi", 2))
+    await jobs.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 40}})
+    await _becomes(jobs, resource, lambda group: group.get("scheduleTimeoutSeconds") == 40)
+    await jobs.change("pi", runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 50}})
+    await _becomes(jobs, resource, lambda group: group.get("scheduleTimeoutSeconds") == 50)
 
 
 @ONLY_VOLCANO
-async def test_a_group_of_a_stranger_is_left_alone(hands: Hands, resource: Resource) -> None:
+async def test_a_group_of_a_stranger_is_left_alone(jobs: Jobs, resource: Resource) -> None:
     stranger = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": "pi", "namespace": hands.namespace},
+        "metadata": {"name": "pi", "namespace": jobs.namespace},
         "spec": {"minMember": 9},
     }
-    await hands.client.create(resource, stranger)
-    await hands.submit(_sized())
-    await hands.becomes("pi", "Running", "False", "ErrResourceExists")
-    assert await hands.told("pi", "ErrResourceExists") == [
+    await jobs.client.create(resource, stranger)
+    await jobs.submit(_sized())
+    await jobs.becomes("pi", "Running", "False", "ErrResourceExists")
+    assert await jobs.event_messages("pi", "ErrResourceExists") == [
         'Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob'
     ]
-    assert (await _group(hands, resource))["minMember"] == 9
-    assert await hands.pods("pi") == []
-    await hands.client.delete(resource, "pi", hands.namespace)
-    await hands.finish("pi", workers=2)
+    assert (await _group(jobs, resource))["minMember"] == 9
+    assert await jobs.pods("pi") == []
+    await jobs.client.delete(resource, "pi", jobs.namespace)
+    await jobs.finish("pi", workers=2)
 
 
 async def test_without_the_flag_nobody_asks_for_groups_or_may_touch_them(
@@ -225,10 +223,10 @@ async def test_without_the_flag_nobody_asks_for_groups_or_may_touch_them(
     tmp_path: Path,
 ) -> None:
     await start_operator()  # it would end where something that it watches is forbidden
-    hands = Hands(client, namespace)
-    await hands.submit(_sized())
-    await hands.finish("pi", workers=2)
-    pod = (await hands.launcher_job("pi"))["spec"]["template"]["spec"]
+    jobs = Jobs(client, namespace)
+    await jobs.submit(_sized())
+    await jobs.finish("pi", workers=2)
+    pod = (await jobs.launcher_job("pi"))["spec"]["template"]["spec"]
     assert pod["schedulerName"] == "default-scheduler"
     kubeconfig = await account(
         client, control_plane.kubeconfig(), namespace, tmp_path, "namespaced.yaml"

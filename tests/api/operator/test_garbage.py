@@ -1,4 +1,4 @@
-"""Whatever a stored job looks like, the operator lives, says what is wrong, and serves the others.
+"""Whatever a stored job contains, the operator says what is wrong with it and serves the others.
 
 The API server here has a definition without any rules, as after an upgrade from one that had none.
 """
@@ -22,7 +22,7 @@ from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, JOB
 from tests.api.conftest import started_control_plane
 from tests.support import garbage
 from tests.support.audited import new_namespace
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror, mirrored
 from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.operator import Operator, operator
@@ -40,14 +40,14 @@ def lawless_control_plane() -> Iterator[ControlPlane]:
 @pytest.fixture
 async def lawless(
     lawless_control_plane: ControlPlane, tmp_path: Path
-) -> AsyncIterator[tuple[Hands, Operator]]:
+) -> AsyncIterator[tuple[Jobs, Operator]]:
     """A namespace of a server that takes everything for a job, and its operator."""
     admin, name = lawless_control_plane.kubeconfig(), f"garbage-{secrets.token_hex(3)}"
     async with (
-        new_namespace(lawless_control_plane, name, _install_without_rules) as hands,
-        operator(hands.client, admin, name, tmp_path) as process,
+        new_namespace(lawless_control_plane, name, _install_without_rules) as jobs,
+        operator(jobs.client, admin, name, tmp_path) as process,
     ):
-        yield hands, process
+        yield jobs, process
 
 
 async def _install_without_rules(client: HttpClient) -> None:
@@ -81,24 +81,24 @@ async def _becomes(client: HttpClient, *, lawless: bool) -> None:
     await until(is_so)
 
 
-async def _store(hands: Hands, job: Manifest, name: str) -> None:
-    """A job with a status, as somebody else left it."""
+async def _store(jobs: Jobs, job: Manifest, name: str) -> None:
+    """Store a job with a status."""
     job = {**job, "metadata": {**job["metadata"], "name": name}}
     while True:
-        stored = await hands.submit(job)
+        stored = await jobs.submit(job)
         if not job.get("status"):
             return
         try:
-            await hands.client.replace(
+            await jobs.client.replace(
                 MPIJOBS, {**stored, "status": job["status"]}, subresource="status"
             )
             return
         except errors.Conflict:  # the operator was faster
-            await hands.client.delete(MPIJOBS, name, hands.namespace)
+            await jobs.client.delete(MPIJOBS, name, jobs.namespace)
 
 
 def _has_answer(mirror: Mirror, namespace: str, name: str) -> bool:
-    """Whether somebody who asks what became of a job finds an answer: a condition or an event."""
+    """Whether a job has an answer that a user can find: a condition, a launcher or an event."""
     status = (mirror.get(MPIJOBS, name, namespace) or {}).get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     listed = conditions if isinstance(conditions, list) else []
@@ -121,33 +121,33 @@ async def _assert_healthy(process: Operator) -> None:
     assert all(each.endswith(" 0.0") for each in undecodable), undecodable
 
 
-async def _all_answered(hands: Hands, names: list[str]) -> None:
+async def _all_answered(jobs: Jobs, names: list[str]) -> None:
     # A mirror, for to ask the server about so many again and again would keep it from answering.
     kinds = (MPIJOBS, JOBS, EVENTS)
-    async with mirrored(hands.client, *kinds, namespace=hands.namespace) as mirror:
+    async with mirrored(jobs.client, *kinds, namespace=jobs.namespace) as mirror:
         for name in names:
             try:
-                has_answer = functools.partial(_has_answer, mirror, hands.namespace, name)
-                await mirror.until(has_answer, hands.namespace, 30)
+                has_answer = functools.partial(_has_answer, mirror, jobs.namespace, name)
+                await mirror.until(has_answer, jobs.namespace, 30)
             except TimeoutError:
-                raise AssertionError(f"no answer to {await hands.job(name)}") from None
+                raise AssertionError(f"no answer to {await jobs.job(name)}") from None
 
 
 @pytest.mark.timeout(240)
 async def test_of_anything_that_is_stored_as_a_job_the_operator_says_what_is_wrong(
-    lawless: tuple[Hands, Operator],
+    lawless: tuple[Jobs, Operator],
 ) -> None:
     made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 150)
     made = [job for job in made if not _is_managed_by_others(job)]
     odd = {name: mpijob() for name in ("a" * 253, "a.b.c", "0", "9-lives", "x" * 60)}
     named = {f"job-{number}": job for number, job in enumerate(made)} | odd
-    hands, process = lawless
-    await hands.submit(mpijob("good-before"))
-    await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
-    await hands.submit(mpijob("good-after"))
+    jobs, process = lawless
+    await jobs.submit(mpijob("good-before"))
+    await asyncio.gather(*(_store(jobs, job, name) for name, job in named.items()))
+    await jobs.submit(mpijob("good-after"))
     for name in ("good-before", "good-after"):
-        await hands.start(name, workers=2)
-    await _all_answered(hands, list(named))
+        await jobs.start(name, workers=2)
+    await _all_answered(jobs, list(named))
     await _assert_healthy(process)
 
 
@@ -159,7 +159,7 @@ def _is_managed_by_others(job: Manifest) -> bool:
 
 @pytest.mark.timeout(240)
 async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
-    lawless: tuple[Hands, Operator],
+    lawless: tuple[Jobs, Operator],
 ) -> None:
     statuses: list[Any] = [
         {"conditions": "many"},
@@ -174,20 +174,20 @@ async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
         {"conditions": [{"type": "Created", "status": "True"}] * 2},
     ]
     names = [f"job-{number}" for number in range(len(statuses))]
-    hands, process = lawless
+    jobs, process = lawless
     await process.stop()  # so that it finds them as they are
     for name, status in zip(names, statuses, strict=True):
-        await _store(hands, garbage.healthy_with_status(status), name)
+        await _store(jobs, garbage.healthy_with_status(status), name)
     await process.start()
     await process.leading()
-    stuck = [name for name in names if not await _starts(hands, name)]
-    assert stuck == [], [(await hands.job(name))["status"] for name in stuck]
+    stuck = [name for name in names if not await _starts(jobs, name)]
+    assert stuck == [], [(await jobs.job(name))["status"] for name in stuck]
     await _assert_healthy(process)
 
 
-async def _starts(hands: Hands, name: str) -> bool:
+async def _starts(jobs: Jobs, name: str) -> bool:
     try:
-        await until(lambda: hands.has_workers(name, 2), 10)
+        await until(lambda: jobs.has_workers(name, 2), 10)
     except TimeoutError:
         return False
     return True
@@ -195,48 +195,48 @@ async def _starts(hands: Hands, name: str) -> bool:
 
 @pytest.mark.timeout(240)
 async def test_jobs_that_today_s_rules_would_refuse_do_not_stop_the_others(
-    lawless: tuple[Hands, Operator],
+    lawless: tuple[Jobs, Operator],
 ) -> None:
     """Stored without rules, found under the rules of today: even a status may be refused."""
     made = await asyncio.to_thread(garbage.examples, garbage.jobs(), 60)
     named = {f"job-{n}": job for n, job in enumerate(made) if not _is_managed_by_others(job)}
-    hands, process = lawless
+    jobs, process = lawless
     await process.stop()
-    await asyncio.gather(*(_store(hands, job, name) for name, job in named.items()))
-    await hands.client.apply(
+    await asyncio.gather(*(_store(jobs, job, name) for name, job in named.items()))
+    await jobs.client.apply(
         CUSTOM_RESOURCE_DEFINITIONS,
         custom_resource_definition(),
         manager="tests",
         force=True,
     )
-    await _becomes(hands.client, lawless=False)
+    await _becomes(jobs.client, lawless=False)
     await process.start()
     await process.leading()
-    await hands.submit(mpijob("good"))
-    await hands.start("good", workers=2)
-    await _all_answered(hands, list(named))
+    await jobs.submit(mpijob("good"))
+    await jobs.start("good", workers=2)
+    await _all_answered(jobs, list(named))
     await _assert_healthy(process)
 
 
 @pytest.mark.timeout(120)
 async def test_a_job_as_deep_as_a_well_is_answered(
-    lawless: tuple[Hands, Operator],
+    lawless: tuple[Jobs, Operator],
 ) -> None:
     depths = (100, 900, 3000)
-    hands, process = lawless
+    jobs, process = lawless
     for depth in depths:
-        await _store_deep(hands, depth)
-    await hands.submit(mpijob("good"))
-    await hands.start("good", workers=2)
-    await until(lambda: _have_events(hands, [f"deep-{depth}" for depth in depths]))
+        await _store_deep(jobs, depth)
+    await jobs.submit(mpijob("good"))
+    await jobs.start("good", workers=2)
+    await until(lambda: _have_events(jobs, [f"deep-{depth}" for depth in depths]))
     await _assert_healthy(process)
 
 
-async def _have_events(hands: Hands, names: list[str]) -> bool:
-    return all([await hands.has_event(name, "ValidationError") for name in names])
+async def _have_events(jobs: Jobs, names: list[str]) -> bool:
+    return all([await jobs.has_event(name, "ValidationError") for name in names])
 
 
-async def _store_deep(hands: Hands, depth: int) -> None:
+async def _store_deep(jobs: Jobs, depth: int) -> None:
     """By hand, for what is that deep no library here can write."""
     nested = '{"a":' * depth + "1" + "}" * depth
     metadata = f'{{"name":"deep-{depth}"}}'
@@ -244,9 +244,9 @@ async def _store_deep(hands: Hands, depth: int) -> None:
         f'{{"apiVersion":"kubeflow.org/v2beta1","kind":"MPIJob","metadata":{metadata},'
         f'"spec":{{"x":{nested}}}}}'
     )
-    client = hands.client
+    client = jobs.client
     credential = await client.config.credentials.current()
-    url = f"{client.config.server}/apis/kubeflow.org/v2beta1/namespaces/{hands.namespace}/mpijobs"
+    url = f"{client.config.server}/apis/kubeflow.org/v2beta1/namespaces/{jobs.namespace}/mpijobs"
     context = ssl_context(client.config.tls, credential.certificate)
     async with (
         aiohttp.ClientSession() as session,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob, template
 from tests.support.waiting import until
 
@@ -13,7 +13,7 @@ _WORDS = "a valid label must be an empty string or consist of alphanumeric chara
 
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
 async def test_an_invalid_worker_fails_the_job_with_the_server_s_words(
-    shared: Hands, policy: str
+    shared: Jobs, policy: str
 ) -> None:
     job = f"bad-worker-{policy.lower()}"
     await shared.submit(mpijob(job, worker={"template": _INVALID}, launcherCreationPolicy=policy))
@@ -22,12 +22,12 @@ async def test_an_invalid_worker_fails_the_job_with_the_server_s_words(
     assert failed is not None
     assert f"{job}-worker-" in failed["message"]
     assert _WORDS in failed["message"]
-    assert await shared.told(job, "InvalidPodTemplate") == [failed["message"]]
+    assert await shared.event_messages(job, "InvalidPodTemplate") == [failed["message"]]
     assert "completionTime" in await shared.status(job)
     assert await shared.pods(job) == []
 
 
-async def test_an_invalid_launcher_fails_the_job_and_the_workers_go(shared: Hands) -> None:
+async def test_an_invalid_launcher_fails_the_job_and_the_workers_go(shared: Jobs) -> None:
     policy = {"cleanPodPolicy": "Running"}
     await shared.submit(mpijob("bad-launcher", launcher={"template": _INVALID}, runPolicy=policy))
     await shared.becomes("bad-launcher", "Failed", reason="InvalidPodTemplate")
@@ -38,15 +38,15 @@ async def test_an_invalid_launcher_fails_the_job_and_the_workers_go(shared: Hand
     await until(lambda: shared.has_workers("bad-launcher", 0))
 
 
-async def test_a_bad_edit_of_a_job_that_runs_is_told_and_is_not_its_end(shared: Hands) -> None:
+async def test_a_bad_edit_of_a_job_that_runs_is_reported_and_is_not_its_end(shared: Jobs) -> None:
     await shared.submit(mpijob("bad-edit"))
     launcher = await shared.start("bad-edit", workers=2)
     await shared.change(
         "bad-edit", mpiReplicaSpecs={"Worker": {"replicas": 3, "template": _INVALID}}
     )
-    [message] = await shared.told("bad-edit", "InvalidPodTemplate")
+    [message] = await shared.event_messages("bad-edit", "InvalidPodTemplate")
     assert "bad-edit-worker-2" in message
-    await shared.saw("bad-edit", 2)
+    await shared.observes("bad-edit", 2)
     assert await shared.has_condition("bad-edit", "Running")
     assert await shared.condition("bad-edit", "Failed") is None
 
@@ -57,8 +57,8 @@ async def test_a_bad_edit_of_a_job_that_runs_is_told_and_is_not_its_end(shared: 
     await shared.becomes("bad-edit", "Succeeded")
 
 
-async def test_a_launcher_that_cannot_be_resumed_is_told_and_waits_for_a_better_edit(
-    shared: Hands,
+async def test_a_launcher_that_cannot_be_resumed_is_reported_and_waits_for_a_better_edit(
+    shared: Jobs,
 ) -> None:
     await shared.submit(mpijob("bad-resume", runPolicy={"suspend": True}))
     await shared.becomes("bad-resume", "Suspended")
@@ -68,7 +68,7 @@ async def test_a_launcher_that_cannot_be_resumed_is_told_and_waits_for_a_better_
         mpiReplicaSpecs={"Launcher": {"template": _INVALID}},
     )
     await shared.becomes("bad-resume", "Running", "False", "Rejected")
-    [message] = await shared.told("bad-resume", "Rejected")
+    [message] = await shared.event_messages("bad-resume", "Rejected")
     assert "bad-resume-launcher" in message
     assert _WORDS in message
     assert await shared.condition("bad-resume", "Failed") is None

@@ -6,7 +6,7 @@ operator dies just after the server has done it, with the answer lost. To die ju
 leaves the same as to die after the one before it.
 
 Some forty lives with two real processes each would take two cores minutes for nothing but starting
-Python. So *every* write is tried with a `Controller` in this process (`support.mortal`),
+Python. So *every* write is tried with a `Controller` in this process (`support.crashing_operator`),
 on the real API server, and a handful of them with real processes and SIGKILL.
 """
 
@@ -22,10 +22,10 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
-from tests.support.gateway import Forward, gateway
-from tests.support.hands import Hands
+from tests.support.api_proxy import Forward, api_proxy
+from tests.support.crashing_operator import NEVER, Crash, CrashingOperator, crashing_operator
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror, mirrored
-from tests.support.mortal import NEVER, Death, Mortal, mortal_operator
 from tests.support.operator import Operator, account, started
 from tests.support.story import EXPECTED_BIRTHS, EXPECTED_EVENTS, KINDS, Story, World
 
@@ -55,62 +55,62 @@ async def test_a_killed_operator_that_is_started_again_ends_in_the_same_world(
     client: HttpClient, mirror: Mirror, insider: HttpClient
 ) -> None:
     undisturbed, story = await _live(client, mirror, insider, NEVER)
-    assert undisturbed.deaths == 0
+    assert undisturbed.crashes == 0
     writes = len(undisturbed.writes)
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def live(at: int) -> int:
         async with slots:
-            death = Death(at, is_answered=True)
-            mortal, _ = await _live(client, mirror, insider, death, story.scenes)
-            return mortal.deaths
+            crash = Crash(at, is_answered=True)
+            crashing, _ = await _live(client, mirror, insider, crash, story.scenes)
+            return crashing.crashes
 
-    # A few more than there were, for lives differ a little; and one that nobody comes to.
+    # A few more than there were, because runs differ a little, and one that no run reaches.
     moments = (*range(1, writes + 6), writes + 15)
     async with asyncio.TaskGroup() as group:
         lives = [group.create_task(live(at)) for at in moments]
-    deaths = [life.result() for life in lives]
-    assert sum(deaths) >= writes - 5
-    assert deaths[-1] == 0
+    crashes = [life.result() for life in lives]
+    assert sum(crashes) >= writes - 5
+    assert crashes[-1] == 0
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
-    "death",
+    "crash",
     [
-        pytest.param(Death(2, is_answered=True, times=1000), id="after each second write"),
-        pytest.param(Death(3, is_answered=False, times=1000), id="before each third write"),
+        pytest.param(Crash(2, is_answered=True, times=1000), id="after each second write"),
+        pytest.param(Crash(3, is_answered=False, times=1000), id="before each third write"),
     ],
 )
 async def test_an_operator_that_dies_again_and_again_gets_there_all_the_same(
-    client: HttpClient, mirror: Mirror, insider: HttpClient, death: Death
+    client: HttpClient, mirror: Mirror, insider: HttpClient, crash: Crash
 ) -> None:
     _, story = await _live(client, mirror, insider, NEVER)
-    mortal, _ = await _live(client, mirror, insider, death, story.scenes)
-    assert mortal.deaths > 5
+    crashing, _ = await _live(client, mirror, insider, crash, story.scenes)
+    assert crashing.crashes > 5
 
 
 async def _live(
     client: HttpClient,
     mirror: Mirror,
     insider: HttpClient,
-    death: Death,
+    crash: Crash,
     expected: dict[str, World] | None = None,
-) -> tuple[Mortal, Story]:
+) -> tuple[CrashingOperator, Story]:
     """A life in a namespace of its own, in which the operator dies."""
-    story = Story(mirror, Hands(client, await _namespace(client, mirror)), expected=expected or {})
-    async with mortal_operator(insider, story.namespace, death) as mortal:
+    story = Story(mirror, Jobs(client, await _namespace(client, mirror)), expected=expected or {})
+    async with crashing_operator(insider, story.namespace, crash) as crashing:
         try:
             await story.tell()
         except Exception as error:
-            error.add_note(f"{story.namespace}: died {death}; writes: {mortal.writes}")
+            error.add_note(f"{story.namespace}: crashed {crash}; writes: {crashing.writes}")
             raise
-    assert story.births() == EXPECTED_BIRTHS, f"died {death}: {mortal.writes}"
+    assert story.births() == EXPECTED_BIRTHS, f"crashed {crash}: {crashing.writes}"
     reasons = await story.event_reasons()
     assert reasons <= EXPECTED_EVENTS
     # Events follow what they tell of, so those who die in between leave a few untold.
-    assert len(EXPECTED_EVENTS - reasons) <= 2 * mortal.deaths
-    return mortal, story
+    assert len(EXPECTED_EVENTS - reasons) <= 2 * crashing.crashes
+    return crashing, story
 
 
 async def _namespace(client: HttpClient, mirror: Mirror) -> str:
@@ -124,17 +124,17 @@ async def _namespace(client: HttpClient, mirror: Mirror) -> str:
 class Killer:
     """Kills an operator at one of its writes, and has it started again."""
 
-    def __init__(self, death: Death) -> None:
+    def __init__(self, crash: Crash) -> None:
         self.count = 0
         self.moment = asyncio.Event()
         self.is_dead = asyncio.Event()
-        self._death = death
+        self._crash = crash
 
     async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse:
         self.count += 1
-        if self.count != self._death.at:
+        if self.count != self._crash.at:
             return await forward()
-        if self._death.is_answered:
+        if self._crash.is_answered:
             await forward()
         self.moment.set()
         await self.is_dead.wait()
@@ -148,20 +148,20 @@ async def test_a_process_that_is_killed_and_started_again_ends_in_the_same_world
 ) -> None:  # fmt: skip
     undisturbed, story = await _live(client, mirror, insider, NEVER)
     writes = len(undisturbed.writes)
-    deaths = [
-        Death(2, is_answered=True),
-        Death(writes // 3, is_answered=False),
-        Death(writes // 2, is_answered=True),
-        Death(writes - 4, is_answered=False),
+    crashes = [
+        Crash(2, is_answered=True),
+        Crash(writes // 3, is_answered=False),
+        Crash(writes // 2, is_answered=True),
+        Crash(writes - 4, is_answered=False),
     ]
 
-    async def live(number: int, death: Death) -> None:
+    async def live(number: int, crash: Crash) -> None:
         directory = tmp_path / str(number)
         directory.mkdir()
         namespace = await _namespace(client, mirror)
-        killer = Killer(death)
-        told = Story(mirror, Hands(client, namespace), expected=story.scenes)
-        async with gateway(control_plane, directory, killer) as admin:
+        killer = Killer(crash)
+        retold = Story(mirror, Jobs(client, namespace), expected=story.scenes)
+        async with api_proxy(control_plane, directory, killer) as admin:
             kubeconfig = await account(client, admin, namespace, directory, "namespaced.yaml")
             flags = (f"--namespace={namespace}", f"--lock-namespace={namespace}")
             process = Operator(kubeconfig, directory / "operator.log", *flags)
@@ -169,13 +169,13 @@ async def test_a_process_that_is_killed_and_started_again_ends_in_the_same_world
                 restarting = asyncio.create_task(
                     _kill_and_restart(client, process, killer, namespace)
                 )
-                await told.tell()
+                await retold.tell()
                 await restarting
-        assert told.births() == EXPECTED_BIRTHS, str(death)
+        assert retold.births() == EXPECTED_BIRTHS, str(crash)
 
     async with asyncio.TaskGroup() as group:
-        for number, death in enumerate(deaths):
-            group.create_task(live(number, death))
+        for number, crash in enumerate(crashes):
+            group.create_task(live(number, crash))
 
 
 async def _kill_and_restart(
@@ -185,7 +185,7 @@ async def _kill_and_restart(
     await process.kill()
     killer.is_dead.set()
     # The next one waits until the lease has run out, which takes 20 seconds. Its only meaning is
-    # that nobody else writes any more. The dead do not, and `kill` has waited for the death.
+    # that nothing else writes any more. `kill` has waited until the process had ended.
     with suppress(errors.NotFound):
         await client.delete(LEASES, "mpi-operator", namespace)
     await process.start()

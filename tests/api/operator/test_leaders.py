@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.resources import LEASES
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.operator import Operator, account, started
 from tests.support.waiting import until
@@ -16,13 +16,13 @@ from tests.support.waiting import until
 
 @pytest.fixture
 async def pair(
-    hands: Hands, control_plane: ControlPlane, tmp_path: Path
+    jobs: Jobs, control_plane: ControlPlane, tmp_path: Path
 ) -> AsyncIterator[tuple[Operator, Operator]]:
     """An operator that leads, and one that stands by."""
     kubeconfig = await account(
-        hands.client, control_plane.kubeconfig(), hands.namespace, tmp_path, "namespaced.yaml"
+        jobs.client, control_plane.kubeconfig(), jobs.namespace, tmp_path, "namespaced.yaml"
     )
-    flags = (f"--namespace={hands.namespace}", f"--lock-namespace={hands.namespace}")
+    flags = (f"--namespace={jobs.namespace}", f"--lock-namespace={jobs.namespace}")
     async with AsyncExitStack() as stack:
         leader, other = (
             Operator(kubeconfig, tmp_path / f"{name}.log", *flags) for name in ("leader", "other")
@@ -50,40 +50,40 @@ async def _created(process: Operator) -> bool:
 
 
 async def test_one_works_and_the_other_takes_over_when_it_is_stopped(
-    hands: Hands, pair: tuple[Operator, Operator]
+    jobs: Jobs, pair: tuple[Operator, Operator]
 ) -> None:
     leader, other = pair
     assert not await _leads(other)
-    await hands.submit(mpijob("pi"))
-    launcher = await hands.start("pi", workers=2)
+    await jobs.submit(mpijob("pi"))
+    launcher = await jobs.start("pi", workers=2)
     assert await _created(leader)
     assert not await _created(other)
     assert await leader.stop() == 0
     await other.leading(seconds=5)  # it need not wait for the lease to run out
-    await hands.succeed(launcher)
-    await hands.becomes("pi", "Succeeded")
-    assert len(await hands.told("pi", "MPIJobCreated")) == 1
+    await jobs.succeed(launcher)
+    await jobs.becomes("pi", "Succeeded")
+    assert len(await jobs.event_messages("pi", "MPIJobCreated")) == 1
 
 
 async def test_the_other_takes_over_when_one_is_killed(
-    hands: Hands, pair: tuple[Operator, Operator]
+    jobs: Jobs, pair: tuple[Operator, Operator]
 ) -> None:
     leader, other = pair
-    await hands.submit(mpijob("pi"))
-    launcher = await hands.start("pi", workers=2)
+    await jobs.submit(mpijob("pi"))
+    launcher = await jobs.start("pi", workers=2)
     await leader.kill()
-    await hands.succeed(launcher)
+    await jobs.succeed(launcher)
     assert not await _leads(other)  # the dead one may not be dead: its lease has to run out
-    await hands.becomes("pi", "Succeeded")
+    await jobs.becomes("pi", "Succeeded")
     assert await _leads(other)
 
 
 async def test_who_loses_the_lease_ends_and_says_why(
-    hands: Hands, pair: tuple[Operator, Operator]
+    jobs: Jobs, pair: tuple[Operator, Operator]
 ) -> None:
     leader, _ = pair
     thief = {"spec": {"holderIdentity": "somebody-else"}}
-    await hands.client.patch(LEASES, "mpi-operator", thief, hands.namespace)
+    await jobs.client.patch(LEASES, "mpi-operator", thief, jobs.namespace)
     assert await leader.ended() == 5
     record = leader.records()[-1]
     assert record["exit_code"] == 5

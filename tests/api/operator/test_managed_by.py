@@ -1,16 +1,16 @@
-"""Jobs that another controller looks after."""
+"""Jobs that another controller manages."""
 
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 
 
-async def test_a_job_of_another_manager_is_left_alone(shared: Hands) -> None:
+async def test_a_job_of_another_manager_is_left_alone(shared: Jobs) -> None:
     policy = {"managedBy": "kueue.x-k8s.io/multikueue"}
     await shared.submit(mpijob("elsewhere", runPolicy=policy))
     await shared.submit(mpijob("here"))
-    await shared.finish("here", workers=2)  # it had time to look at both
+    await shared.finish("here", workers=2)  # so it has reconciled both
     assert "status" not in await shared.job("elsewhere")
     assert await shared.events("elsewhere") == []
     for resource in (PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS):
@@ -19,7 +19,7 @@ async def test_a_job_of_another_manager_is_left_alone(shared: Hands) -> None:
         assert [name for name in names if name.startswith("elsewhere")] == []
 
 
-async def test_a_job_that_names_us_as_its_manager_runs(shared: Hands) -> None:
+async def test_a_job_that_names_us_as_its_manager_runs(shared: Jobs) -> None:
     policy = {"managedBy": "kubeflow.org/mpi-operator", "cleanPodPolicy": "All"}
     await shared.submit(mpijob("explicit", runPolicy=policy))
     await shared.finish("explicit", workers=2)

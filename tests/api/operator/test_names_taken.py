@@ -14,7 +14,7 @@ from mpi_operator.kube.resources import (
     Manifest,
     Resource,
 )
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob, template
 from tests.support.waiting import until
 
@@ -34,7 +34,7 @@ _STRANGERS: list[tuple[Resource, str, Manifest]] = [
 
 @pytest.mark.parametrize("is_labelled", [False, True], ids=["plain", "labelled like ours"])
 async def test_a_stranger_s_object_is_left_as_it_is_and_the_job_goes_on_without_it(
-    shared: Hands, is_labelled: bool
+    shared: Jobs, is_labelled: bool
 ) -> None:
     # All at once, because each takes seconds: a Service, a ConfigMap, a Secret, a pod and a Job.
     async with asyncio.TaskGroup() as group:
@@ -44,28 +44,26 @@ async def test_a_stranger_s_object_is_left_as_it_is_and_the_job_goes_on_without_
 
 
 async def _meet(
-    hands: Hands, job: str, resource: Resource, name: str, content: Manifest, is_labelled: bool
+    jobs: Jobs, job: str, resource: Resource, name: str, content: Manifest, is_labelled: bool
 ) -> None:
     labels = _LABELS | {"training.kubeflow.org/job-name": job} if is_labelled else {}
-    metadata = {"name": name, "namespace": hands.namespace, "labels": labels}
-    before = await hands.client.create(resource, {"metadata": metadata, **content})
+    metadata = {"name": name, "namespace": jobs.namespace, "labels": labels}
+    before = await jobs.client.create(resource, {"metadata": metadata, **content})
 
-    await hands.submit(mpijob(job))
-    await hands.becomes(job, "Running", "False", "ErrResourceExists")
-    [message] = await hands.told(job, "ErrResourceExists")
+    await jobs.submit(mpijob(job))
+    await jobs.becomes(job, "Running", "False", "ErrResourceExists")
+    [message] = await jobs.event_messages(job, "ErrResourceExists")
     assert name in message
     assert resource.kind in message
-    condition = await hands.condition(job, "Running")
+    condition = await jobs.condition(job, "Running")
     assert condition is not None
     assert condition["message"] == message
-    assert await hands.condition(job, "Failed") is None
-    after = await hands.client.get(resource, name, hands.namespace)
+    assert await jobs.condition(job, "Failed") is None
+    after = await jobs.client.get(resource, name, jobs.namespace)
     assert _without_status(after) == _without_status(before)
 
-    await hands.client.delete(
-        resource, name, hands.namespace, DeleteOptions(grace_period_seconds=0)
-    )
-    await hands.finish(job, workers=2)
+    await jobs.client.delete(resource, name, jobs.namespace, DeleteOptions(grace_period_seconds=0))
+    await jobs.finish(job, workers=2)
 
 
 def _without_status(found: Manifest) -> Manifest:
@@ -75,7 +73,7 @@ def _without_status(found: Manifest) -> Manifest:
     return {**{k: v for k, v in found.items() if k != "status"}, "metadata": metadata}
 
 
-async def test_a_job_that_is_cleaned_up_leaves_a_stranger_s_pod(shared: Hands) -> None:
+async def test_a_job_that_is_cleaned_up_leaves_a_stranger_s_pod(shared: Jobs) -> None:
     """Its labels are those of a worker, and its name is that of one of a formerly larger job."""
     labels = _LABELS | {"training.kubeflow.org/job-name": "polite"}
     metadata = {"name": "polite-worker-7", "namespace": shared.namespace, "labels": labels}

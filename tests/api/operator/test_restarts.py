@@ -1,4 +1,4 @@
-"""An operator that is started among very many jobs that have come to rest writes nothing."""
+"""An operator that starts among hundreds of settled jobs writes nothing."""
 
 import asyncio
 import re
@@ -11,8 +11,8 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS
 from tests.api.conftest import StartControlPlane
 from tests.support.audited import AuditLog, new_namespace, service_account
-from tests.support.hands import Hands
-from tests.support.masses import Masses, Node, clone, job, take_names
+from tests.support.jobs import Jobs
+from tests.support.many_jobs import ManyJobs, Node, clone, job, take_names
 from tests.support.mirror import mirrored
 from tests.support.mpijobs import MPIJOBS
 from tests.support.operator import Operator, account, started
@@ -32,7 +32,7 @@ _COUNTS = {
 # That a thousand that are not over cost no more is in `benchmarks/operators`.
 _CLONES = 414
 _ALL = 500
-_HOME = "masses"
+_HOME = "many_jobs"
 
 
 @pytest.mark.timeout(600)
@@ -44,7 +44,7 @@ async def test_an_operator_that_starts_among_hundreds_of_jobs_at_rest_writes_not
         await _restart(crowd, control_plane, tmp_path)
 
 
-async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) -> None:
+async def _restart(crowd: Jobs, control_plane: ControlPlane, tmp_path: Path) -> None:
     client = crowd.client
     assert sum(_COUNTS.values()) + _CLONES == _ALL
     kubeconfig = await account(
@@ -62,7 +62,7 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
 
         await process.start()
         await process.leading()
-        await until(lambda: _has_looked_at(process, _ALL))
+        await until(lambda: _has_reconciled(process, _ALL))
         await process.stop()
     writes = await log.writes(service_account(_HOME))
     assert [each for each in writes if each.code < 300] == []
@@ -74,21 +74,21 @@ async def _restart(crowd: Hands, control_plane: ControlPlane, tmp_path: Path) ->
     assert all(_COUNTS["taken"] <= count < 3 * _COUNTS["taken"] for count in asked.values())
 
 
-async def _bring_to_rest(crowd: Hands) -> None:
-    """Let an operator and a node bring all jobs to where nothing more happens."""
+async def _bring_to_rest(crowd: Jobs) -> None:
+    """Let an operator and a node bring all jobs to a state in which they stay."""
     async with mirrored(crowd.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror:
         Node(crowd, mirror)
-        masses = Masses(mirror, _HOME)
+        many_jobs = ManyJobs(mirror, _HOME)
         await take_names(crowd, _COUNTS["taken"])
         jobs = [job(kind, number) for kind, count in _COUNTS.items() for number in range(count)]
         await asyncio.gather(*(crowd.submit(each) for each in jobs))
-        await masses.come_to_rest((each["metadata"]["name"] for each in jobs), 400)
+        await many_jobs.settle((each["metadata"]["name"] for each in jobs), 400)
 
 
-async def _has_looked_at(process: Operator, jobs: int) -> bool:
+async def _has_reconciled(process: Operator, jobs: int) -> bool:
     _, metrics = await process.get("/metrics")
-    looks = _sum(metrics, "mpi_operator_reconcile_duration_seconds_count")
-    return looks >= jobs and _sum(metrics, "workqueue_depth") == 0
+    reconciles = _sum(metrics, "mpi_operator_reconcile_duration_seconds_count")
+    return reconciles >= jobs and _sum(metrics, "workqueue_depth") == 0
 
 
 def _sum(metrics: str, name: str) -> float:

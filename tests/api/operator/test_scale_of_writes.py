@@ -11,9 +11,9 @@ from aiohttp import web
 from devcluster.audit import counted
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from tests.api.conftest import StartControlPlane
+from tests.support.api_proxy import Forward, api_proxy
 from tests.support.audited import AuditLog, new_namespace, service_account
-from tests.support.gateway import Forward, gateway
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror, mirrored
 from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.operator import Operator, account, started
@@ -49,18 +49,18 @@ async def test_a_job_of_200_workers_takes_as_many_writes_as_it_has_objects_and_a
 ) -> None:
     control_plane = start_control_plane(controller_manager=True, audit=True)
     async with (
-        new_namespace(control_plane, _HOME) as hands,
-        mirrored(hands.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror,
+        new_namespace(control_plane, _HOME) as jobs,
+        mirrored(jobs.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror,
     ):
         versions = Versions(mirror)
-        async with gateway(control_plane, tmp_path, versions) as admin:
-            kubeconfig = await account(hands.client, admin, _HOME, tmp_path, "namespaced.yaml")
+        async with api_proxy(control_plane, tmp_path, versions) as admin:
+            kubeconfig = await account(jobs.client, admin, _HOME, tmp_path, "namespaced.yaml")
             flags = (f"--namespace={_HOME}", f"--lock-namespace={_HOME}")
             process = Operator(kubeconfig, tmp_path / "operator.log", *flags)
-            log = AuditLog(control_plane, hands.client)
+            log = AuditLog(control_plane, jobs.client)
             async with started(process):
                 await process.leading()
-                await _live(hands)
+                await _live(jobs)
                 await process.stop()
         writes = counted(await log.writes(service_account(_HOME)))
     print(writes)
@@ -78,27 +78,27 @@ async def test_a_job_of_200_workers_takes_as_many_writes_as_it_has_objects_and_a
     assert cleaned_up == _WORKERS
 
 
-async def _live(hands: Hands) -> None:
+async def _live(jobs: Jobs) -> None:
     policy = {"cleanPodPolicy": "Running"}
-    await hands.submit(mpijob("big", worker={"replicas": _WORKERS}, runPolicy=policy))
-    await until(lambda: hands.has_workers("big", _WORKERS), 60)
+    await jobs.submit(mpijob("big", worker={"replicas": _WORKERS}, runPolicy=policy))
+    await until(lambda: jobs.has_workers("big", _WORKERS), 60)
     for resource, name in ((SERVICES, "big"), (CONFIG_MAPS, "big-config"), (SECRETS, "big-ssh")):
-        await hands.client.get(resource, name, _HOME)
-    await until(lambda: _has_launcher(hands))
-    pods = await hands.pod_names("big")
+        await jobs.client.get(resource, name, _HOME)
+    await until(lambda: _has_launcher(jobs))
+    pods = await jobs.pod_names("big")
     assert len(pods) == _WORKERS + 1
-    await asyncio.gather(*(hands.run(pod) for pod in pods))
-    await hands.becomes("big", "Running")
-    await until(lambda: _are_all_listed(hands))
-    [launcher] = await hands.pod_names("big", "launcher")
-    await hands.succeed(launcher)
-    await hands.becomes("big", "Succeeded")
-    await until(lambda: hands.has_workers("big", 0))
+    await asyncio.gather(*(jobs.run(pod) for pod in pods))
+    await jobs.becomes("big", "Running")
+    await until(lambda: _are_all_listed(jobs))
+    [launcher] = await jobs.pod_names("big", "launcher")
+    await jobs.succeed(launcher)
+    await jobs.becomes("big", "Succeeded")
+    await until(lambda: jobs.has_workers("big", 0))
 
 
-async def _has_launcher(hands: Hands) -> bool:
-    return bool(await hands.pods("big", "launcher"))
+async def _has_launcher(jobs: Jobs) -> bool:
+    return bool(await jobs.pods("big", "launcher"))
 
 
-async def _are_all_listed(hands: Hands) -> bool:
-    return len(await hands.hosts("big")) == _WORKERS
+async def _are_all_listed(jobs: Jobs) -> bool:
+    return len(await jobs.hosts("big")) == _WORKERS

@@ -4,24 +4,24 @@ import pytest
 
 from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.waiting import until
 
 
-async def _prints(hands: Hands, job: str, pods: list[str]) -> bool:
-    hosts = [f"{pod}.{job}.{hands.namespace}.svc:1" for pod in pods]
-    return await hands.hosts(job) == hosts
+async def _prints(jobs: Jobs, job: str, pods: list[str]) -> bool:
+    hosts = [f"{pod}.{job}.{jobs.namespace}.svc:1" for pod in pods]
+    return await jobs.hosts(job) == hosts
 
 
-async def _hostfile(hands: Hands, job: str) -> list[str]:
-    found = await hands.client.get(CONFIG_MAPS, f"{job}-config", hands.namespace)
+async def _hostfile(jobs: Jobs, job: str) -> list[str]:
+    found = await jobs.client.get(CONFIG_MAPS, f"{job}-config", jobs.namespace)
     return [line.partition(".")[0] for line in found["data"]["hostfile"].splitlines()]
 
 
 @pytest.mark.parametrize("launcher_works", [False, True], ids=["plain", "launcher as worker"])
 async def test_a_job_grows_and_shrinks_and_nobody_else_is_touched(
-    shared: Hands, launcher_works: bool
+    shared: Jobs, launcher_works: bool
 ) -> None:
     job = f"elastic-{launcher_works}".lower()
     first = [f"{job}-launcher"] if launcher_works else []
@@ -46,7 +46,7 @@ async def test_a_job_grows_and_shrinks_and_nobody_else_is_touched(
     await shared.becomes(job, "Succeeded")
 
 
-async def test_a_job_whose_launcher_works_shrinks_to_the_launcher_alone(shared: Hands) -> None:
+async def test_a_job_whose_launcher_works_shrinks_to_the_launcher_alone(shared: Jobs) -> None:
     await shared.submit(mpijob("lonely", runLauncherAsWorker=True))
     await shared.start("lonely", workers=2)
     await shared.scale("lonely", 0)
@@ -56,7 +56,7 @@ async def test_a_job_whose_launcher_works_shrinks_to_the_launcher_alone(shared: 
     await shared.becomes("lonely", "Succeeded")
 
 
-async def test_hosts_are_sorted_by_number(shared: Hands) -> None:
+async def test_hosts_are_sorted_by_number(shared: Jobs) -> None:
     await shared.submit(mpijob("dozen", worker={"replicas": 12}))
     await shared.start("dozen", workers=12)
     workers = [f"dozen-worker-{index}" for index in range(12)]
@@ -65,7 +65,7 @@ async def test_hosts_are_sorted_by_number(shared: Hands) -> None:
 
 
 async def test_the_scale_subresource_tells_how_many_there_are_and_how_to_find_them(
-    shared: Hands,
+    shared: Jobs,
 ) -> None:
     await shared.submit(mpijob("scaled", worker={"replicas": 3}))
     await until(lambda: shared.has_workers("scaled", 3))
@@ -84,12 +84,12 @@ async def test_the_scale_subresource_tells_how_many_there_are_and_how_to_find_th
     assert names == ["scaled-worker-0", "scaled-worker-1", "scaled-worker-2"]
 
 
-async def _scale(hands: Hands, job: str) -> Manifest:
-    return await hands.client.get(MPIJOBS, job, hands.namespace, subresource="scale")
+async def _scale(jobs: Jobs, job: str) -> Manifest:
+    return await jobs.client.get(MPIJOBS, job, jobs.namespace, subresource="scale")
 
 
 async def test_pods_of_a_formerly_larger_job_are_cleaned_up_with_the_others(
-    shared: Hands,
+    shared: Jobs,
 ) -> None:
     await shared.submit(mpijob("was-larger", worker={"replicas": 3}))
     launcher = await shared.start("was-larger", workers=3)

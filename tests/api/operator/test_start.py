@@ -5,7 +5,7 @@ from typing import Any
 from mpi_operator.build import scripts
 from mpi_operator.build.scripts import Event
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob, template
 from tests.support.observations import remote_shell_line
 from tests.support.waiting import until
@@ -23,13 +23,13 @@ def _unschedulable() -> list[Manifest]:
     return [{"type": "PodScheduled", "status": "False", **reason}]
 
 
-async def _has_scripts(hands: Hands, job: str) -> bool:
-    stored = await hands.find(CONFIG_MAPS, f"{job}-config")
+async def _has_scripts(jobs: Jobs, job: str) -> bool:
+    stored = await jobs.find(CONFIG_MAPS, f"{job}-config")
     data = (stored or {}).get("data", {})
     return all(data.get(name) == scripts.text(name) for name in scripts.NAMES)
 
 
-async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared: Hands) -> None:
+async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared: Jobs) -> None:
     await shared.submit(_hurried("too-late", "2s", runPolicy={"cleanPodPolicy": "All"}))
     await until(lambda: shared.has_workers("too-late", 2))
     await shared.run("too-late-worker-0")
@@ -39,12 +39,12 @@ async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared:
     assert failed is not None
     assert "too-late-worker-1" in failed["message"]
     assert "too-late-worker-0" not in failed["message"]
-    assert await shared.told("too-late", "InitTimeout") == [failed["message"]]
+    assert await shared.event_messages("too-late", "InitTimeout") == [failed["message"]]
     await until(lambda: shared.has_workers("too-late", 0))
     assert (await shared.launcher_job("too-late"))["spec"]["suspend"] is True
 
 
-async def test_a_job_that_has_started_has_all_the_time(shared: Hands) -> None:
+async def test_a_job_that_has_started_has_all_the_time(shared: Jobs) -> None:
     await shared.submit(_hurried("in-time", "10m"))
     launcher = await shared.start("in-time", workers=2)
     await shared.becomes("in-time", "Running")
@@ -53,14 +53,14 @@ async def test_a_job_that_has_started_has_all_the_time(shared: Hands) -> None:
 
 
 async def test_a_launcher_that_gave_up_on_a_worker_is_not_tried_again_in_a_hurry(
-    shared: Hands,
+    shared: Jobs,
 ) -> None:
     await shared.submit(_hurried("refused", "10m"))
     launcher = await shared.start("refused", workers=2)
     line = remote_shell_line(
         Event.GAVE_UP, "refused-worker-1", seconds=2, cause="Connection refused"
     )
-    await shared.fail(launcher, words=line)
+    await shared.fail(launcher, message=line)
     await shared.becomes("refused", "Failed", reason="InitTimeout")
     failed = await shared.condition("refused", "Failed")
     assert failed is not None
@@ -69,7 +69,7 @@ async def test_a_launcher_that_gave_up_on_a_worker_is_not_tried_again_in_a_hurry
 
 
 async def test_workers_on_the_network_of_their_nodes_are_taken_with_their_ports(
-    shared: Hands,
+    shared: Jobs,
 ) -> None:
     worker = {"template": template(hostNetwork=True)}
     await shared.submit(mpijob("on-nodes", worker=worker))
@@ -81,7 +81,7 @@ async def test_workers_on_the_network_of_their_nodes_are_taken_with_their_ports(
 
 
 async def test_a_config_map_of_an_older_operator_gets_the_scripts_before_there_are_pods(
-    shared: Hands,
+    shared: Jobs,
 ) -> None:
     await shared.submit(mpijob("older", runPolicy={"suspend": True}))
     await shared.becomes("older", "Suspended")

@@ -1,12 +1,12 @@
 """A job from its creation to its end."""
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, SERVICES, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob, without
 from tests.support.waiting import until
 
 
-async def test_a_job_runs_and_succeeds_and_its_workers_are_cleaned_up(shared: Hands) -> None:
+async def test_a_job_runs_and_succeeds_and_its_workers_are_cleaned_up(shared: Jobs) -> None:
     await shared.submit(mpijob("success", runPolicy={"cleanPodPolicy": "Running"}))
     launcher = await shared.start("success", workers=2)
     status = await shared.status("success")
@@ -24,7 +24,7 @@ async def test_a_job_runs_and_succeeds_and_its_workers_are_cleaned_up(shared: Ha
     assert {"MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"} <= reasons
 
 
-async def test_everything_that_pods_need_is_there_and_belongs_to_the_job(shared: Hands) -> None:
+async def test_everything_that_pods_need_is_there_and_belongs_to_the_job(shared: Jobs) -> None:
     job = await shared.submit(mpijob("needs"))
     await until(lambda: shared.has_workers("needs", 2))
     for resource, name in (
@@ -44,7 +44,7 @@ async def test_everything_that_pods_need_is_there_and_belongs_to_the_job(shared:
         }
 
 
-async def test_pods_find_each_other_and_have_the_keys_and_the_list_of_hosts(shared: Hands) -> None:
+async def test_pods_find_each_other_and_have_the_keys_and_the_list_of_hosts(shared: Jobs) -> None:
     await shared.submit(mpijob("equipped"))
     await shared.start("equipped", workers=2)
     pods = await shared.pods("equipped")
@@ -62,7 +62,7 @@ def _sources(pod: Manifest, kind: str, name: str) -> list[str]:
     return [volume[kind][name] for volume in pod["spec"]["volumes"] if kind in volume]
 
 
-async def test_a_job_without_workers_is_its_launcher(shared: Hands) -> None:
+async def test_a_job_without_workers_is_its_launcher(shared: Jobs) -> None:
     job = without(mpijob("alone", runLauncherAsWorker=True), "spec.mpiReplicaSpecs.Worker")
     await shared.submit(job)
     await shared.finish("alone", workers=0)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, SECRETS, SERVICES, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 
@@ -20,25 +20,25 @@ def _admitted(labels: Manifest, annotations: Manifest, **directives: Any) -> Man
     return {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": roles}
 
 
-async def _has_no_active_pods(hands: Hands, job: str) -> bool:
+async def _has_no_active_pods(jobs: Jobs, job: str) -> bool:
     """What Kueue waits for before it gives the quota to others."""
-    replicas = (await hands.status(job))["replicaStatuses"]
+    replicas = (await jobs.status(job))["replicaStatuses"]
     return all(replica.get("active", 0) == 0 for replica in replicas.values())
 
 
-async def _suspend(hands: Hands, job: str) -> None:
-    await hands.suspend(job)
-    await hands.becomes(job, "Suspended")
-    await until(lambda: hands.has_workers(job, 0))
-    await until(lambda: _has_no_active_pods(hands, job))
-    await until(lambda: _has_no_launcher_pods(hands, job))
+async def _suspend(jobs: Jobs, job: str) -> None:
+    await jobs.suspend(job)
+    await jobs.becomes(job, "Suspended")
+    await until(lambda: jobs.has_workers(job, 0))
+    await until(lambda: _has_no_active_pods(jobs, job))
+    await until(lambda: _has_no_launcher_pods(jobs, job))
 
 
-async def _has_no_launcher_pods(hands: Hands, job: str) -> bool:
-    return not await hands.pods(job, "launcher")
+async def _has_no_launcher_pods(jobs: Jobs, job: str) -> bool:
+    return not await jobs.pods(job, "launcher")
 
 
-async def test_a_job_that_is_created_suspended_has_everything_but_pods(shared: Hands) -> None:
+async def test_a_job_that_is_created_suspended_has_everything_but_pods(shared: Jobs) -> None:
     await shared.submit(mpijob("born-asleep", runPolicy={"suspend": True}))
     await shared.becomes("born-asleep", "Suspended", reason="MPIJobSuspended")
     await until(lambda: _has_launcher_job(shared, "born-asleep"))
@@ -51,15 +51,15 @@ async def test_a_job_that_is_created_suspended_has_everything_but_pods(shared: H
     assert (await shared.launcher_job("born-asleep"))["spec"]["suspend"] is True
     assert await shared.pods("born-asleep") == []
     assert "startTime" not in await shared.status("born-asleep")
-    assert await shared.told("born-asleep", "MPIJobCreated")
-    assert await shared.told("born-asleep", "MPIJobSuspended") == ["MPIJob suspended"]
+    assert await shared.event_messages("born-asleep", "MPIJobCreated")
+    assert await shared.event_messages("born-asleep", "MPIJobSuspended") == ["MPIJob suspended"]
 
 
-async def _has_launcher_job(hands: Hands, job: str) -> bool:
-    return await hands.find(JOBS, f"{job}-launcher") is not None
+async def _has_launcher_job(jobs: Jobs, job: str) -> bool:
+    return await jobs.find(JOBS, f"{job}-launcher") is not None
 
 
-async def test_what_kueue_decides_reaches_the_launcher_and_the_workers(shared: Hands) -> None:
+async def test_what_kueue_decides_reaches_the_launcher_and_the_workers(shared: Jobs) -> None:
     await shared.submit(mpijob("admitted", runPolicy={"suspend": True}))
     await shared.becomes("admitted", "Suspended")
     admission = _admitted(
@@ -71,7 +71,7 @@ async def test_what_kueue_decides_reaches_the_launcher_and_the_workers(shared: H
     )
     await shared.change("admitted", **admission)
     await until(lambda: shared.has_workers("admitted", 2))
-    assert await shared.told("admitted", "MPIJobResumed") == ["MPIJob resumed"]
+    assert await shared.event_messages("admitted", "MPIJobResumed") == ["MPIJob resumed"]
     assert await shared.has_condition("admitted", "Suspended", "False", "MPIJobResumed")
     await shared.launcher_pod("admitted")
     template = (await shared.launcher_job("admitted"))["spec"]["template"]
@@ -88,7 +88,7 @@ def _is_past(second: str) -> bool:
     return datetime.now(UTC).replace(microsecond=0) > datetime.fromisoformat(second)
 
 
-async def test_a_job_is_suspended_and_resumed_twice_while_it_runs(shared: Hands) -> None:
+async def test_a_job_is_suspended_and_resumed_twice_while_it_runs(shared: Jobs) -> None:
     await shared.submit(mpijob("again"))
     await shared.start("again", workers=2)
     first = await shared.status("again")
@@ -120,7 +120,7 @@ async def test_a_job_is_suspended_and_resumed_twice_while_it_runs(shared: Hands)
     await shared.becomes("again", "Succeeded")
 
 
-async def test_a_job_that_is_suspended_before_it_ran_is_resumed(shared: Hands) -> None:
+async def test_a_job_that_is_suspended_before_it_ran_is_resumed(shared: Jobs) -> None:
     await shared.submit(mpijob("quick-change"))
     await until(lambda: shared.has_workers("quick-change", 2))
     await _suspend(shared, "quick-change")
@@ -128,7 +128,7 @@ async def test_a_job_that_is_suspended_before_it_ran_is_resumed(shared: Hands) -
     await shared.finish("quick-change", workers=2)
 
 
-async def test_a_job_resumed_before_its_pods_were_gone_starts_with_new_ones(shared: Hands) -> None:
+async def test_a_job_resumed_before_its_pods_were_gone_starts_with_new_ones(shared: Jobs) -> None:
     await shared.submit(mpijob("hasty"))
     await shared.start("hasty", workers=2)
     before = {pod["metadata"]["uid"] for pod in await shared.pods("hasty")}
@@ -139,6 +139,6 @@ async def test_a_job_resumed_before_its_pods_were_gone_starts_with_new_ones(shar
     await shared.finish("hasty", workers=2)
 
 
-async def _are_all_new(hands: Hands, job: str, before: set[str]) -> bool:
-    pods = await hands.pods(job)
+async def _are_all_new(jobs: Jobs, job: str, before: set[str]) -> bool:
+    pods = await jobs.pods(job)
     return len(pods) == 3 and not before & {pod["metadata"]["uid"] for pod in pods}

@@ -1,19 +1,19 @@
 """Launchers that come only after their workers."""
 
 from mpi_operator.kube.resources import JOBS, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 
 _WAITING: Manifest = {"launcherCreationPolicy": "WaitForWorkersReady"}
 
 
-async def _are_running(hands: Hands, job: str, count: int) -> bool:
-    replicas = (await hands.status(job)).get("replicaStatuses", {})
+async def _are_running(jobs: Jobs, job: str, count: int) -> bool:
+    replicas = (await jobs.status(job)).get("replicaStatuses", {})
     return bool(replicas.get("Worker", {}).get("active") == count)
 
 
-async def test_there_is_no_launcher_before_every_worker_is_ready(shared: Hands) -> None:
+async def test_there_is_no_launcher_before_every_worker_is_ready(shared: Jobs) -> None:
     await shared.submit(mpijob("patient", **_WAITING))
     await shared.start_workers("patient", 2, ready=False)
     await until(lambda: _are_running(shared, "patient", 2))
@@ -22,7 +22,7 @@ async def test_there_is_no_launcher_before_every_worker_is_ready(shared: Hands) 
 
     await shared.run("patient-worker-0")
     await shared.scale("patient", 3)  # a later fact: the operator has looked again
-    await shared.saw("patient", 2)
+    await shared.observes("patient", 2)
     assert await shared.find(JOBS, "patient-launcher") is None
 
     await shared.start_workers("patient", 3)
@@ -31,7 +31,7 @@ async def test_there_is_no_launcher_before_every_worker_is_ready(shared: Hands) 
     assert (await shared.status("patient"))["replicaStatuses"]["Launcher"]["active"] == 1
 
 
-async def test_a_launcher_that_runs_does_not_wait_again(shared: Hands) -> None:
+async def test_a_launcher_that_runs_does_not_wait_again(shared: Jobs) -> None:
     await shared.submit(mpijob("no-second-wait", **_WAITING))
     launcher = await shared.start("no-second-wait", workers=2)
     await shared.run("no-second-wait-worker-0", ready=False)
@@ -39,7 +39,7 @@ async def test_a_launcher_that_runs_does_not_wait_again(shared: Hands) -> None:
     await shared.becomes("no-second-wait", "Succeeded")
 
 
-async def test_a_job_that_was_created_suspended_waits_when_it_is_resumed(shared: Hands) -> None:
+async def test_a_job_that_was_created_suspended_waits_when_it_is_resumed(shared: Jobs) -> None:
     await shared.submit(mpijob("slept", runPolicy={"suspend": True}, **_WAITING))
     await shared.becomes("slept", "Suspended")
     await shared.suspend("slept", suspend=False)
@@ -52,7 +52,7 @@ async def test_a_job_that_was_created_suspended_waits_when_it_is_resumed(shared:
     assert (await shared.launcher_job("slept"))["spec"]["suspend"] is False
 
 
-async def test_a_job_that_ran_waits_when_it_is_suspended_and_resumed(shared: Hands) -> None:
+async def test_a_job_that_ran_waits_when_it_is_suspended_and_resumed(shared: Jobs) -> None:
     await shared.submit(mpijob("ran-and-slept", **_WAITING))
     await shared.start("ran-and-slept", workers=2)
     await shared.suspend("ran-and-slept")

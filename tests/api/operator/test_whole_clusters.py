@@ -10,7 +10,7 @@ from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
 from tests.support import mpijobs
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.operator import HOME, Operator, account, started
 from tests.support.waiting import until
@@ -31,15 +31,15 @@ async def cluster_operator(
 
 
 async def test_jobs_of_all_namespaces_are_looked_after_also_of_new_ones(
-    spare_hands: Hands,
+    spare_jobs: Jobs,
 ) -> None:
-    created = await spare_hands.client.create(
+    created = await spare_jobs.client.create(
         NAMESPACES, {"metadata": {"generateName": "test-new-"}}
     )
-    new = Hands(spare_hands.client, created["metadata"]["name"])
-    for hands in (spare_hands, new):
-        await hands.submit(mpijob("pi", runPolicy={"cleanPodPolicy": "All"}))
-    for hands in (spare_hands, new):
-        await hands.finish("pi", workers=2)
-        await until(lambda hands=hands: hands.has_workers("pi", 0))  # type: ignore[misc]
-    await spare_hands.client.delete(NAMESPACES, new.namespace)
+    new = Jobs(spare_jobs.client, created["metadata"]["name"])
+    for jobs in (spare_jobs, new):
+        await jobs.submit(mpijob("pi", runPolicy={"cleanPodPolicy": "All"}))
+    for jobs in (spare_jobs, new):
+        await jobs.finish("pi", workers=2)
+        await until(lambda jobs=jobs: jobs.has_workers("pi", 0))  # type: ignore[misc]
+    await spare_jobs.client.delete(NAMESPACES, new.namespace)

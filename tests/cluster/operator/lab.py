@@ -1,4 +1,4 @@
-"""Jobs with real pods, and a look at what they really did."""
+"""Jobs with real pods, and what their pods did and printed."""
 
 import asyncio
 import re
@@ -8,18 +8,18 @@ from typing import Any
 
 from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.kube.resources import NODES, PODS, Manifest
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.waiting import until
 
 _RANK = re.compile(r"rank (\d+) of (\d+) on (\S+)")
 _ENDS = ("Succeeded", "Failed")
 
 
-class Lab(Hands):
-    """A namespace of the cluster. Here the hands only look: a kubelet moves the pods."""
+class Lab(Jobs):
+    """The jobs of a namespace of a real cluster, where real kubelets run the pods."""
 
     async def succeeds(self, name: str, seconds: float = 90) -> None:
-        """Wait until a job has succeeded; AssertionError with what it says if it does not."""
+        """Wait until a job has succeeded; AssertionError with its account if it does not."""
         assert await self.ends(name, seconds) == "Succeeded", await self.account(name)
 
     async def succeed_all(self, names: Iterable[str], seconds: float = 180) -> None:
@@ -33,15 +33,15 @@ class Lab(Hands):
         assert failed is not None
         return failed
 
-    async def tells_its_life(self, name: str) -> None:
-        """The conditions and events of a job that succeeded, and to which nothing happened."""
+    async def has_usual_history(self, name: str) -> None:
+        """Check the conditions and events of a job that succeeded without incident."""
         conditions = (await self.status(name))["conditions"]
         assert [(each["type"], each["status"], each["reason"]) for each in conditions] == [
             ("Created", "True", "MPIJobCreated"),
             ("Running", "False", "MPIJobRunning"),
             ("Succeeded", "True", "MPIJobSucceeded"),
         ]
-        await self.told(name, "MPIJobSucceeded")
+        await self.event_messages(name, "MPIJobSucceeded")
         assert [reason for reason, _ in await self.events(name)] == [
             "MPIJobCreated",
             "MPIJobRunning",
@@ -57,7 +57,7 @@ class Lab(Hands):
         await self.comes_true(name, lambda job: "Running" in _true_conditions(job), seconds)
 
     async def comes_true(self, name: str, fact: Callable[[Manifest], bool], seconds: float) -> None:
-        """Wait for something about a job; AssertionError with what it says if it does not come."""
+        """Wait for a fact about a job; AssertionError with its account if it does not come true."""
 
         async def is_true() -> bool:
             return fact(await self.job(name))
@@ -67,7 +67,7 @@ class Lab(Hands):
     async def eventually(
         self, name: str, fact: Callable[[], Awaitable[bool]], seconds: float = 60
     ) -> None:
-        """Wait for something that has to do with a job; AssertionError with what it says if not."""
+        """Wait for a fact; AssertionError with the account of a job if it does not come true."""
         try:
             await until(fact, seconds)
         except TimeoutError:
@@ -125,7 +125,7 @@ class Lab(Hands):
         return {pod["spec"].get("nodeName", "") for pod in await self.pods(name, role)}
 
     async def account(self, name: str) -> str:
-        """All that helps to understand why a job is not as it should be."""
+        """What helps to understand a failure: conditions, nodes, pods, events and the log."""
         job = await self.job(name)
         conditions = "\n".join(str(each) for each in job.get("status", {}).get("conditions", ()))
         # All pods, the operator's too: where it runs can be the reason.

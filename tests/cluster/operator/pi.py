@@ -42,7 +42,7 @@ _OWN_SSHD = ["/usr/sbin/sshd", "-De", "-f", f"{_HOME}/.sshd_config"]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Overrides:
     """What is special about a job."""
 
     workers: int = 2
@@ -53,25 +53,25 @@ class Wishes:
     """Laid over the pods of both."""
 
 
-_NOTHING = Wishes()
+_NOTHING = Overrides()
 
 
 def pi(
     name: str = "pi",
     flavour: Flavour = OPEN_MPI,
-    wishes: Wishes = _NOTHING,
+    overrides: Overrides = _NOTHING,
     *,
     ranks: int = 2,
     **spec: Any,
 ) -> Manifest:
     """As root, with the sshd that the operator supplies."""
-    return _job(name, flavour, wishes, {"command": flavour.command(ranks=ranks)}, {}, spec)
+    return _job(name, flavour, overrides, {"command": flavour.command(ranks=ranks)}, {}, spec)
 
 
 def pi_as_user(
     name: str = "pi",
     flavour: Flavour = OPEN_MPI,
-    wishes: Wishes = _NOTHING,
+    overrides: Overrides = _NOTHING,
     *,
     security: Manifest = _NON_ROOT,
     **spec: Any,
@@ -80,23 +80,23 @@ def pi_as_user(
     command = {"command": flavour.command(as_root=False), "securityContext": security}
     sshd = {"command": _OWN_SSHD, "securityContext": security}
     keys = {"sshAuthMountPath": f"{_HOME}/.ssh"}
-    return _job(name, flavour, wishes, command, sshd, keys | spec)
+    return _job(name, flavour, overrides, command, sshd, keys | spec)
 
 
 def _job(
     name: str,
     flavour: Flavour,
-    wishes: Wishes,
+    overrides: Overrides,
     launcher: Manifest,
     worker: Manifest,
     spec: Manifest,
 ) -> Manifest:
     return mpijob(
         name,
-        launcher=_role("launcher", flavour, wishes.pod, launcher | wishes.launcher),
+        launcher=_role("launcher", flavour, overrides.pod, launcher | overrides.launcher),
         worker={
-            **_role("worker", flavour, spread(name) | wishes.pod, worker | wishes.worker),
-            "replicas": wishes.workers,
+            **_role("worker", flavour, spread(name) | overrides.pod, worker | overrides.worker),
+            "replicas": overrides.workers,
         },
         mpiImplementation=flavour.implementation,
         **spec,

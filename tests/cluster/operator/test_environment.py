@@ -10,7 +10,7 @@ from tests.cluster.operator.pi import (
     FLAVOURS,
     OPEN_MPI,
     RANK,
-    Wishes,
+    Overrides,
     one_rank_each,
     pi,
     pi_as_user,
@@ -27,8 +27,8 @@ async def test_variables_of_the_worker_are_those_of_its_rank(lab: Lab, user: str
     await _store(lab)
     for mpi, flavour in FLAVOURS.items():
         command = flavour.command("unused", as_root=user == "root")[:-1]
-        wishes = Wishes(launcher={"command": [*command, *SHOW]}, worker=_variables())
-        await lab.submit(USERS[user](mpi, flavour, wishes))
+        overrides = Overrides(launcher={"command": [*command, *SHOW]}, worker=_variables())
+        await lab.submit(USERS[user](mpi, flavour, overrides))
 
     await lab.succeed_all(FLAVOURS)
 
@@ -42,7 +42,7 @@ async def test_the_entry_point_of_our_images_hands_them_on_too(lab: Lab) -> None
     await _store(lab)
     command = [*OPEN_MPI.command()[:-1], *SHOW]
     only_args = {"args": ["/usr/sbin/sshd", "-De"], **_variables()}
-    await lab.submit(pi(wishes=Wishes(launcher={"command": command}, worker=only_args)))
+    await lab.submit(pi(overrides=Overrides(launcher={"command": command}, worker=only_args)))
 
     await lab.succeeds("pi")
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a job runs: it ends as it should, and says what happened."""
+"""Faults while a job runs: it ends as it should and reports what happened."""
 
 import asyncio
 import shlex
@@ -13,13 +13,21 @@ from mpi_operator.api.annotations import (
 from mpi_operator.kube.resources import PODS, Manifest
 from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, OPEN_MPI, Flavour, Wishes, one_rank_each, pi, spread
+from tests.cluster.operator.pi import (
+    FLAVOURS,
+    OPEN_MPI,
+    Flavour,
+    Overrides,
+    one_rank_each,
+    pi,
+    spread,
+)
 
-# Says where it is, and then takes its time: a fault of the test comes in between.
+# Print the ranks, then sleep: the fault comes in between.
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
 BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
-# Without an end the first time in a worker, and brief the second time.
+# Endless the first time in a worker, and brief the second time.
 ONCE_ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; ! mkdir /tmp/again || sleep 600"]
 # Runs the rest of the command when the test has created the file.
 _AFTER_GO = ["sh", "-c", 'until test -e /tmp/go; do sleep 0.2; done; exec "$@"', "sh"]
@@ -36,7 +44,7 @@ def job(
     flavour: Flavour = OPEN_MPI,
 ) -> Manifest:
     launcher = {"command": [*flavour.command()[:-1], *program]}
-    return pi(name, flavour, Wishes(launcher=launcher, worker=worker or {}, pod=pod or {}))
+    return pi(name, flavour, Overrides(launcher=launcher, worker=worker or {}, pod=pod or {}))
 
 
 async def started(lab: Lab, manifest: Manifest) -> None:
@@ -59,8 +67,10 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
     for mpi in flavours:
         assert await lab.ranks(mpi) == one_rank_each(mpi)
         assert await lab.restarts(mpi) > 0
-        assert any(f"{mpi}-worker-1" in text for text in await lab.told(mpi, "WorkerReplaced"))
-        assert await lab.told(mpi, "LauncherRestarted")
+        assert any(
+            f"{mpi}-worker-1" in text for text in await lab.event_messages(mpi, "WorkerReplaced")
+        )
+        assert await lab.event_messages(mpi, "LauncherRestarted")
 
 
 # The mpirun of Open MPI 5.0 says that it lost a daemon and gives up, and mostly ends with 0.
@@ -77,10 +87,12 @@ async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab:
         failed = await lab.fails(name)
         assert failed["reason"] in ("WorkerLost", "BackoffLimitExceeded")
         assert f"{name}-worker-1" in failed["message"]
-    # Whether this one fails depends on whether the remote shell was in time to tell of it.
+    # Whether this one fails depends on whether the remote shell reported the loss in time.
     await lab.ends("script")
     assert "script-worker-1" in (await lab.status("script"))["conditions"][-1]["message"]
-    assert any("script-worker-1" in text for text in await lab.told("script", "WorkerLost"))
+    assert any(
+        "script-worker-1" in text for text in await lab.event_messages("script", "WorkerLost")
+    )
 
 
 async def test_a_worker_that_finishes_while_it_is_deleted_is_not_lost(lab: Lab) -> None:
@@ -111,7 +123,7 @@ async def test_a_launcher_that_is_killed_is_started_again(lab: Lab) -> None:
 
     await lab.succeeds("pi", 120)
     assert await lab.ranks("pi") == one_rank_each("pi")
-    assert len(await lab.told("pi", "LauncherRestarted")) == 1
+    assert len(await lab.event_messages("pi", "LauncherRestarted")) == 1
     assert (await lab.status("pi"))["replicaStatuses"]["Launcher"]["failed"] == 1
 
 
@@ -124,7 +136,7 @@ async def test_the_api_server_restarts_while_a_job_runs(lab: Lab, cluster: Clust
     await lab.succeeds("pi", 120)
     assert await lab.ranks("pi") == one_rank_each("pi")
     assert await lab.restarts("pi") == 0
-    await lab.tells_its_life("pi")
+    await lab.has_usual_history("pi")
 
 
 async def test_the_operator_is_killed_and_its_standby_takes_over(
@@ -139,7 +151,7 @@ async def test_the_operator_is_killed_and_its_standby_takes_over(
     assert installation.leader() == standby
     assert await lab.ranks("pi") == one_rank_each("pi")
     assert await lab.restarts("pi") == 0
-    await lab.tells_its_life("pi")
+    await lab.has_usual_history("pi")
     installation.wait()
 
 
@@ -155,22 +167,22 @@ async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_w
 
     await asyncio.to_thread(cluster.cut_node, LOST)
 
-    await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in lost))
+    await asyncio.gather(*(_reports(lab, name, f"node-{LOST}") for name in lost))
     # Kubernetes has evicted them, and this is when they are replaced where asked.
     for name, worker in lost.items():
         await lab.eventually(name, partial(lab.has_event, name, "WorkerLost"), 90)
-        assert worker["metadata"]["name"] in (await lab.told(name, "WorkerLost"))[0]
+        assert worker["metadata"]["name"] in (await lab.event_messages(name, "WorkerLost"))[0]
     for name in ("plain", "script"):
         assert await _is_there(lab, lost[name]), await lab.account(name)
-    # A link that is cut says nothing: whoever started something there has to notice it by itself.
+    # A cut link reports nothing: the remote shell has to notice it by itself.
     failed = await lab.fails("plain")
     assert failed["reason"] in ("WorkerLost", "BackoffLimitExceeded")
     assert lost["plain"]["metadata"]["name"] in failed["message"]
     await lab.succeed_all(FLAVOURS)
     for mpi in FLAVOURS:
         assert await lab.ranks(mpi) == one_rank_each(mpi)
-        [told] = await lab.told(mpi, "LauncherRestarted")
-        assert lost[mpi]["metadata"]["name"] in told
+        [message] = await lab.event_messages(mpi, "LauncherRestarted")
+        assert lost[mpi]["metadata"]["name"] in message
 
     await asyncio.to_thread(cluster.join_node, LOST)
 
@@ -192,7 +204,7 @@ def _asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
     return made
 
 
-async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where_asked(
+async def test_a_node_that_loses_its_power_is_reported_and_its_worker_replaced_where_asked(
     lab: Lab, cluster: Cluster
 ) -> None:
     # When one node is gone, both may be on the other.
@@ -207,21 +219,21 @@ async def test_a_node_that_loses_its_power_is_told_and_its_worker_replaced_where
 
     await asyncio.to_thread(cluster.kill_node, LOST)
 
-    await asyncio.gather(*(_tells_of(lab, name, f"node-{LOST}") for name in ("asked", "headless")))
+    await asyncio.gather(*(_reports(lab, name, f"node-{LOST}") for name in ("asked", "headless")))
     await _succeeds_after_a_loss(lab, "asked", worker)
-    # Nobody knows whether the first one still runs, and two would do the work twice.
+    # The first one may still run, and two would do the work twice.
     assert await _is_the_only_launcher(lab, "headless", launcher), await lab.account("headless")
 
     await asyncio.to_thread(cluster.start_node, LOST)
 
     await lab.succeeds("headless")
     assert await lab.ranks("headless") == one_rank_each("headless")
-    assert len(await lab.told("headless", "LauncherRestarted")) == 1
+    assert len(await lab.event_messages("headless", "LauncherRestarted")) == 1
     assert (await lab.status("headless"))["replicaStatuses"]["Launcher"]["failed"] == 1
 
 
-# The job's own patience with nodes, in place of the cluster's five minutes. And no grace: a node
-# that is lost gives none, but the cluster would wait for it.
+# Tolerate a lost node for 1s instead of the cluster's five minutes. And no grace period: Kubernetes
+# would wait for it.
 _IMPATIENT: Manifest = {
     "tolerations": [
         {
@@ -237,7 +249,7 @@ _IMPATIENT: Manifest = {
 
 
 def _go_on_with(manifest: Manifest, *command: str) -> None:
-    """Let a launcher go on when mpirun has noticed that a worker is lost, as elastic ones do."""
+    """Let the launcher run a command when mpirun has lost a worker, as elastic ones do."""
     container = _pod(manifest, "Launcher")["containers"][0]
     container["command"] = ["sh", "-c", f'"$@"; {shlex.join(command)}', "sh", *container["command"]]
 
@@ -266,35 +278,35 @@ async def _worker_on(lab: Lab, name: str, node: int) -> Manifest:
 
 
 async def _is_there(lab: Lab, pod: Manifest) -> bool:
-    """Whether a pod, and not another one, has its name; it may be about to end."""
+    """Whether this very pod still exists; it may be terminating."""
     found = await lab.find(PODS, pod["metadata"]["name"])
     return found is not None and found["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
 async def _is_the_only_launcher(lab: Lab, name: str, launcher: Manifest) -> bool:
-    """Whether there is this pod of a launcher and no other, also none that is about to end."""
+    """Whether this is the only pod of a launcher, terminating ones included."""
     launchers = await lab.all_pods(name, "launcher")
     return [each["metadata"]["uid"] for each in launchers] == [launcher["metadata"]["uid"]]
 
 
 async def _succeeds_after_a_loss(lab: Lab, name: str, worker: Manifest) -> None:
-    """The launcher goes on with another worker in the place of one, and the job says so."""
+    """The launcher goes on with a replacement of a lost worker, and the job reports it."""
     lost = worker["metadata"]["name"]
     await lab.succeeds(name, 120)
     assert not await _is_there(lab, worker)
     assert (await lab.log(name)).count("rank 1 of 2") == 2
     assert await lab.ranks(name) == one_rank_each(name)
     assert lost in (await lab.status(name))["conditions"][-1]["message"]
-    assert any(lost in text for text in await lab.told(name, "WorkerReplaced"))
+    assert any(lost in text for text in await lab.event_messages(name, "WorkerReplaced"))
 
 
-async def _tells_of(lab: Lab, name: str, words: str) -> None:
-    """A job says something, in its status and by an event, within a minute."""
+async def _reports(lab: Lab, name: str, words: str) -> None:
+    """Wait until a job has these words in a condition and in an event."""
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         conditions = (await lab.status(name))["conditions"]
         events = [message for _, message in await lab.events(name)]
         said = [each["message"] for each in conditions]
         return any(words in each for each in said) and any(words in each for each in events)
 
-    await lab.eventually(name, is_told)
+    await lab.eventually(name, is_reported)

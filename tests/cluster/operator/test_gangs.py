@@ -1,7 +1,7 @@
 """Jobs that start as a whole or not at all, with the real coscheduling scheduler, and for Volcano.
 
-Volcano itself cannot be built here. So nobody starts a gang of its, and what counts is what it
-would be told.
+Volcano itself cannot be built here. So its gangs never start, and the tests check what the operator
+would tell it.
 """
 
 import json
@@ -13,7 +13,7 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import Wishes, one_rank_each, pi
+from tests.cluster.operator.pi import Overrides, one_rank_each, pi
 from tests.support import pod_groups
 from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
 
@@ -58,7 +58,7 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(
 
     await lab.change("pi", runPolicy={"schedulingPolicy": {"minResources": None}})
 
-    await lab.succeeds("pi", 150)  # a scheduler that missed the change looks again after 50 s
+    await lab.succeeds("pi", 150)  # a scheduler that missed the change retries after 50 s
     assert await lab.ranks("pi") == one_rank_each("pi")
 
 
@@ -78,12 +78,12 @@ async def test_a_gang_that_fits_starts_together(lab: Lab, gang_scheduling: None)
 
 
 @FOR_VOLCANO
-async def test_a_gang_waits_for_volcano_which_is_told_what_it_takes(
+async def test_a_gang_waits_for_volcano_which_learns_what_it_needs(
     lab: Lab, gang_scheduling: None
 ) -> None:
-    asking = Wishes(worker={"resources": {"requests": {"cpu": "10m"}}})
+    asking = Overrides(worker={"resources": {"requests": {"cpu": "10m"}}})
     policy = {"schedulingPolicy": {"minResources": TOO_MUCH}}
-    job = await lab.submit(pi(wishes=asking, runPolicy=policy))
+    job = await lab.submit(pi(overrides=asking, runPolicy=policy))
     await lab.eventually("pi", lambda: _are_pending(lab))
 
     pods = await lab.pods("pi")
@@ -107,8 +107,8 @@ async def _has_group(lab: Lab) -> bool:
 
 async def _waits(lab: Lab) -> bool:
     """All pods are there and have no node, and the job says so."""
-    is_told = await lab.has_condition("pi", "Running", "False", "Unschedulable")
-    return is_told and await _are_pending(lab)
+    is_reported = await lab.has_condition("pi", "Running", "False", "Unschedulable")
+    return is_reported and await _are_pending(lab)
 
 
 async def _are_pending(lab: Lab) -> bool:
@@ -119,6 +119,6 @@ async def _are_pending(lab: Lab) -> bool:
 
 
 async def _wants(lab: Lab, amounts: Manifest) -> bool:
-    """Whether Volcano is told that the gang needs so much."""
+    """Whether the PodGroup asks Volcano for these resources."""
     group = await lab.client.get(VOLCANO, "pi", lab.namespace)
     return bool(group["spec"].get("minResources") == amounts)

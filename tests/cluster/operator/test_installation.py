@@ -1,4 +1,4 @@
-"""The operator as it is installed: who runs, where, as whom, and how Kubernetes looks after it."""
+"""The installed operator: its pods, nodes, users, probes and disruption budget."""
 
 import pytest
 

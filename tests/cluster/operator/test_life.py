@@ -2,13 +2,13 @@
 
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import OPEN_MPI, Wishes, one_rank_each, pi, pi_as_user
+from tests.cluster.operator.pi import OPEN_MPI, Overrides, one_rank_each, pi, pi_as_user
 
 
 async def test_a_command_that_cannot_work_fails_and_says_why(lab: Lab) -> None:
-    # Open MPI does not run as root unless told to.
+    # Open MPI refuses to run as root without a flag.
     launcher = {"command": ["mpirun", "-n", "2", "/home/mpiuser/pi"]}
-    await lab.submit(pi(wishes=Wishes(launcher=launcher), runPolicy={"backoffLimit": 1}))
+    await lab.submit(pi(overrides=Overrides(launcher=launcher), runPolicy={"backoffLimit": 1}))
 
     failed = await lab.fails("pi")
 
@@ -28,7 +28,7 @@ async def test_a_job_that_begins_suspended_has_no_pods_until_it_is_resumed(lab: 
 
 
 async def test_a_running_job_is_suspended_and_resumed(lab: Lab) -> None:
-    await lab.submit(pi(wishes=_sleeping("600")))
+    await lab.submit(pi(overrides=_sleeping("600")))
     await lab.runs("pi")
 
     await lab.suspend("pi")
@@ -52,8 +52,8 @@ async def test_a_job_that_somebody_else_manages_is_left_alone(lab: Lab) -> None:
     assert await lab.pods("foreign") == []
 
 
-def _sleeping(seconds: str) -> Wishes:
-    return Wishes(launcher={"command": [*OPEN_MPI.command("sleep"), seconds]})
+def _sleeping(seconds: str) -> Overrides:
+    return Overrides(launcher={"command": [*OPEN_MPI.command("sleep"), seconds]})
 
 
 async def _has_no_pods(lab: Lab, name: str) -> bool:

@@ -9,7 +9,7 @@ from mpi_operator.api.annotations import INIT_TIMEOUT
 from mpi_operator.build import scripts
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, Wishes, one_rank_each, pi
+from tests.cluster.operator.pi import FLAVOURS, Overrides, one_rank_each, pi
 
 LATE = ["sh", "-c", "while ! test -e /tmp/go; do sleep 0.2; done; exec /usr/sbin/sshd -De"]
 NEVER = ["sh", "-c", "trap exit TERM; sleep 600 & wait"]
@@ -27,8 +27,8 @@ SSH_OPTIONS = (
 
 async def test_the_first_mpirun_waits_for_an_sshd_that_is_late(lab: Lab, cluster: Cluster) -> None:
     for mpi, flavour in FLAVOURS.items():
-        await lab.submit(pi(mpi, flavour, Wishes(worker={"command": LATE})))
-    await lab.submit(pi("noname", wishes=Wishes(pod=NO_NAMES)))
+        await lab.submit(pi(mpi, flavour, Overrides(worker={"command": LATE})))
+    await lab.submit(pi("noname", overrides=Overrides(pod=NO_NAMES)))
     await asyncio.gather(
         *(_says_for_whom_it_waits(lab, mpi, "Connection refused") for mpi in FLAVOURS)
     )
@@ -48,8 +48,8 @@ async def test_sshd_may_listen_on_any_port(lab: Lab) -> None:
     env = [{"name": name, "value": f"-p {PORT}"} for name in SSH_OPTIONS]
     sshd = {"command": ["/usr/sbin/sshd", "-De", "-p", PORT]}
     for mpi, flavour in FLAVOURS.items():
-        wishes = Wishes(launcher={"env": env}, worker=sshd)
-        await lab.submit(pi(mpi, flavour, wishes, launcherCreationPolicy="WaitForWorkersReady"))
+        overrides = Overrides(launcher={"env": env}, worker=sshd)
+        await lab.submit(pi(mpi, flavour, overrides, launcherCreationPolicy="WaitForWorkersReady"))
 
     await lab.succeed_all(FLAVOURS)
 
@@ -65,34 +65,37 @@ async def test_sshd_may_listen_on_any_port(lab: Lab) -> None:
 
 async def test_a_start_that_does_not_come_about_fails_and_names_the_worker(lab: Lab) -> None:
     jobs = {
-        "nosshd": (Wishes(worker={"command": NEVER}), "Connection refused"),
-        "noname": (Wishes(pod=NO_NAMES), "Could not resolve hostname"),
-        "noimage": (Wishes(worker=NO_IMAGE), "no-such-image"),
-        "nonode": (Wishes(worker={"resources": {"requests": {"cpu": "1000"}}}), "Insufficient cpu"),
+        "nosshd": (Overrides(worker={"command": NEVER}), "Connection refused"),
+        "noname": (Overrides(pod=NO_NAMES), "Could not resolve hostname"),
+        "noimage": (Overrides(worker=NO_IMAGE), "no-such-image"),
+        "nonode": (
+            Overrides(worker={"resources": {"requests": {"cpu": "1000"}}}),
+            "Insufficient cpu",
+        ),
     }
-    for name, (wishes, _) in jobs.items():
-        await lab.submit(_impatient(pi(name, wishes=wishes)))
+    for name, (overrides, _) in jobs.items():
+        await lab.submit(_impatient(pi(name, overrides=overrides)))
 
     failures = await asyncio.gather(*(lab.fails(name) for name in jobs))
 
     for (name, (_, cause)), failed in zip(jobs.items(), failures, strict=True):
         assert f"{name}-worker-" in failed["message"], failed
         assert cause in failed["message"], failed
-        await lab.eventually(name, partial(_is_told, lab, name, cause))
+        await lab.eventually(name, partial(_is_reported, lab, name, cause))
 
 
 async def _says_for_whom_it_waits(lab: Lab, name: str, cause: str) -> None:
     """In its log, its status and by an event."""
     await lab.prints(name, f"{scripts.EVENT}{scripts.Event.WAITING} worker={name}-worker-")
 
-    def is_told(job: Manifest) -> bool:
+    def is_reported(job: Manifest) -> bool:
         said = [each["message"] for each in job["status"]["conditions"]]
         return any(f"{name}-worker-" in each and cause in each for each in said)
 
-    await lab.comes_true(name, is_told, 60)
-    [told] = await lab.told(name, "LauncherWaits")
-    assert f"{name}-worker-" in told
-    assert cause in told
+    await lab.comes_true(name, is_reported, 60)
+    [message] = await lab.event_messages(name, "LauncherWaits")
+    assert f"{name}-worker-" in message
+    assert cause in message
 
 
 def _is_asked_by_us(pod: Manifest) -> bool:
@@ -100,7 +103,7 @@ def _is_asked_by_us(pod: Manifest) -> bool:
     return "/etc/mpi/worker_ready.sh" in container["startupProbe"]["exec"]["command"]
 
 
-async def _is_told(lab: Lab, name: str, cause: str) -> bool:
+async def _is_reported(lab: Lab, name: str, cause: str) -> bool:
     """Whether an event says it: they come after the status."""
     return any(cause in message for _, message in await lab.events(name))
 

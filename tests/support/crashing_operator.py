@@ -1,8 +1,8 @@
-"""An operator in this process that can die at any of its writes, and be started again.
+"""An operator in this process that crashes at one of its writes and is started again.
 
-What a killed process leaves behind is what the API server has stored; what it knew is gone. The
-same is true of a `Controller` that is thrown away, and a new one takes half a second less to start
-than a new process. So this is for trying *every* write; `test_kills` also kills real processes.
+A killed process leaves what the API server has stored, and loses what it remembered. So does a
+`Controller` that is thrown away, and a new one starts half a second faster than a process. So this
+is for trying *every* write; `test_kills` also kills real processes.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Death:
-    """At which write, counted by each incarnation, and how many incarnations die so."""
+class Crash:
+    """At which write of a run to crash, and how many runs do so."""
 
     at: int
     is_answered: bool  # the server has done the write; only the answer is lost
@@ -32,17 +32,17 @@ class Death:
         return f"{'after' if self.is_answered else 'before'} write {self.at}"
 
 
-NEVER = Death(0, is_answered=False, times=0)
+NEVER = Crash(0, is_answered=False, times=0)
 
 
 @dataclass
-class MortalClient:
-    """The writing client of one incarnation. One write at a time, so that "the n-th" is exact."""
+class CrashingClient:
+    """The client of one run. It writes one at a time, so that "the n-th write" is exact."""
 
     client: Client
-    death: Death
+    crash: Crash
     writes: list[str] = field(default_factory=list)
-    dead: asyncio.Event = field(default_factory=asyncio.Event)
+    crashed: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
@@ -79,66 +79,66 @@ class MortalClient:
         **options: Any,
     ) -> T:
         if resource == EVENTS:
-            self._check_alive()
+            self._check_running()
             return await call(*args, **options)
         async with self._lock:
-            self._check_alive()
+            self._check_running()
             self.writes.append(name)
-            is_last = len(self.writes) == self.death.at
-            if is_last and not self.death.is_answered:
-                await self._die()
+            is_last = len(self.writes) == self.crash.at
+            if is_last and not self.crash.is_answered:
+                await self._stop_for_good()
             try:
                 return await call(*args, **options)
             finally:
                 if is_last:
-                    await self._die()
+                    await self._stop_for_good()
 
-    def _check_alive(self) -> None:
-        if self.dead.is_set():
-            raise errors.NotLeader("dead")  # not one more write, not even an event
+    def _check_running(self) -> None:
+        if self.crashed.is_set():
+            raise errors.NotLeader("crashed")  # no more writes, not even events
 
-    async def _die(self) -> NoReturn:
-        """Nothing that comes after the write happens any more."""
-        self.dead.set()
+    async def _stop_for_good(self) -> NoReturn:
+        """Block the caller, so that nothing happens after this write."""
+        self.crashed.set()
         await asyncio.Future()
         raise AssertionError("unreachable")
 
 
 @dataclass
-class Mortal:
-    """The operator of a namespace through its incarnations."""
+class CrashingOperator:
+    """The operator of a namespace, over all its runs."""
 
     client: Client
     namespace: str
-    death: Death
-    incarnations: list[MortalClient] = field(default_factory=list)
+    crash: Crash
+    runs: list[CrashingClient] = field(default_factory=list)
 
     @property
-    def deaths(self) -> int:
-        return sum(each.dead.is_set() for each in self.incarnations)
+    def crashes(self) -> int:
+        return sum(each.crashed.is_set() for each in self.runs)
 
     @property
     def writes(self) -> list[str]:
-        return [write for each in self.incarnations for write in each.writes]
+        return [write for each in self.runs for write in each.writes]
 
-    async def live(self) -> NoReturn:
+    async def run(self) -> NoReturn:
         while True:
-            death = self.death if self.deaths < self.death.times else NEVER
-            await self._incarnation(death)
+            crash = self.crash if self.crashes < self.crash.times else NEVER
+            await self._run_once(crash)
 
-    async def _incarnation(self, death: Death) -> None:
-        writer = MortalClient(self.client, death)
-        self.incarnations.append(writer)
+    async def _run_once(self, crash: Crash) -> None:
+        writer = CrashingClient(self.client, crash)
+        self.runs.append(writer)
         client: Client = writer  # type: ignore[assignment] # the rest of it writers never use
         controller = Controller(self.client, client, Settings(), namespaces=(self.namespace,))
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(controller.follow())]
         try:
             await controller.synced()
             tasks.append(asyncio.create_task(controller.lead()))
-            died = asyncio.create_task(writer.dead.wait())
-            tasks.append(died)
+            crashed = asyncio.create_task(writer.crashed.wait())
+            tasks.append(crashed)
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            assert died.done(), "the controller ended by itself"
+            assert crashed.done(), "the controller ended by itself"
         finally:
             for task in tasks:
                 task.cancel()
@@ -146,14 +146,16 @@ class Mortal:
 
 
 @asynccontextmanager
-async def mortal_operator(client: Client, namespace: str, death: Death) -> AsyncIterator[Mortal]:
-    """An operator of a namespace that dies, and lives on, for as long as the block."""
-    mortal = Mortal(client, namespace, death)
-    living = asyncio.create_task(mortal.live())
+async def crashing_operator(
+    client: Client, namespace: str, crash: Crash
+) -> AsyncIterator[CrashingOperator]:
+    """Run an operator that crashes and is started again, until the block ends."""
+    crashing = CrashingOperator(client, namespace, crash)
+    running = asyncio.create_task(crashing.run())
     try:
-        yield mortal
-        assert not living.done(), living.exception()
+        yield crashing
+        assert not running.done(), running.exception()
     finally:
-        living.cancel()
+        running.cancel()
         with suppress(asyncio.CancelledError):
-            await living
+            await running

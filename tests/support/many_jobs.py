@@ -1,4 +1,4 @@
-"""Very many jobs at once, in all the states in which jobs come to rest, and a node for them."""
+"""Hundreds of jobs, in every state in which a job settles, and a node that runs their pods."""
 
 import asyncio
 import functools
@@ -16,7 +16,7 @@ from mpi_operator.kube.resources import (
     Manifest,
     Resource,
 )
-from tests.support.hands import Hands
+from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror
 from tests.support.mpijobs import MPIJOBS, mpijob, without
 
@@ -26,7 +26,7 @@ _LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
 _COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
 _ONE = {"replicas": 1}
 
-# How a job of each kind comes to rest; the first part of its name is its kind.
+# The states in which jobs settle. The first part of a job's name is its kind.
 KINDS = ("done", "kept", "cleaned", "running", "suspended", "hurt", "lame", "taken")
 
 
@@ -48,18 +48,18 @@ def _specs() -> dict[str, dict[str, Any]]:
 
 
 class Node:
-    """Does to pods what their kind of job needs, as soon as they come."""
+    """Sets each new pod to the phase that its kind of job needs."""
 
-    def __init__(self, hands: Hands, mirror: Mirror) -> None:
-        self._hands = hands
+    def __init__(self, jobs: Jobs, mirror: Mirror) -> None:
+        self._jobs = jobs
         self._moved: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: set[str] = set()
-        mirror.listeners.append(self._look_at)
+        mirror.listeners.append(self._on_change)
 
-    def _look_at(self, resource: Resource, pod: Manifest) -> None:
+    def _on_change(self, resource: Resource, pod: Manifest) -> None:
         metadata = pod["metadata"]
-        is_mine = metadata.get("namespace") == self._hands.namespace
+        is_mine = metadata.get("namespace") == self._jobs.namespace
         if resource != PODS or not is_mine or metadata["uid"] in self._moved:
             return
         self._moved.add(metadata["uid"])
@@ -72,11 +72,11 @@ class Node:
         kind = name.split("-", maxsplit=1)[0]
         if role == "launcher":
             is_done = kind in ("done", "kept", "cleaned")
-            return self._hands.succeed if is_done else self._hands.run
+            return self._jobs.succeed if is_done else self._jobs.run
         if kind == "lame" or (kind == "hurt" and name not in self._failed):
             self._failed.add(name)
-            return self._hands.fail
-        return self._hands.run
+            return self._jobs.fail
+        return self._jobs.run
 
     async def _do(self, move: Callable[[str], Awaitable[None]], pod: str) -> None:
         try:
@@ -85,22 +85,22 @@ class Node:
             return  # cleaned up already
 
 
-class Masses:
-    """Waits for the jobs of a namespace to come to rest."""
+class ManyJobs:
+    """Waits until the jobs of a namespace have settled."""
 
     def __init__(self, mirror: Mirror, namespace: str) -> None:
         self._mirror = mirror
         self._namespace = namespace
 
-    async def come_to_rest(self, names: Iterable[str], seconds: float) -> None:
-        """Wait until there is nothing more to do about any of these jobs."""
+    async def settle(self, names: Iterable[str], seconds: float) -> None:
+        """Wait until the operator has nothing more to do for any of these jobs."""
         async with asyncio.timeout(seconds):
             for name in names:
                 await self._mirror.until(
-                    functools.partial(self._is_at_rest, name), self._namespace, seconds
+                    functools.partial(self._has_settled, name), self._namespace, seconds
                 )
 
-    def _is_at_rest(self, name: str) -> bool:
+    def _has_settled(self, name: str) -> bool:
         status = (self._get(MPIJOBS, name) or {}).get("status", {})
         conditions = {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions", ())}
         counts = status.get("replicaStatuses", {})
@@ -119,8 +119,8 @@ class Masses:
             case "taken":
                 return runs == ("False", "ErrResourceExists")
             case "lame":
-                is_told = counts.get("Worker", {}).get("failed") == 1 and runs[0] == "False"
-                return bool(is_told and counts.get("Launcher", {}).get("active") == 1)
+                is_reported = counts.get("Worker", {}).get("failed") == 1 and runs[0] == "False"
+                return bool(is_reported and counts.get("Launcher", {}).get("active") == 1)
             case "hurt":
                 return _runs(runs, counts) and self._hosts(name) == (1, 1)
         return _runs(runs, counts) and self._hosts(name) == (1, 0)
@@ -135,23 +135,23 @@ class Masses:
         return self._mirror.get(resource, name, self._namespace)
 
 
-async def clone(hands: Hands, original: str, copy: str) -> None:
-    """Store a job that is over as if it had been lived like another one; no operator may run."""
+async def clone(jobs: Jobs, original: str, copy: str) -> None:
+    """Store a copy of a finished job with its objects and status; no operator may run."""
     children = [(SERVICES, ""), (CONFIG_MAPS, "-config"), (SECRETS, "-ssh")]
-    job = await hands.job(original)
-    stored = await hands.submit(_renamed(job, original, copy))
+    job = await jobs.job(original)
+    stored = await jobs.submit(_renamed(job, original, copy))
     status = {**_renamed(job, original, copy), "metadata": stored["metadata"]}
-    await hands.client.replace(MPIJOBS, status, subresource="status")
+    await jobs.client.replace(MPIJOBS, status, subresource="status")
     uids = {job["metadata"]["uid"]: stored["metadata"]["uid"]}
     for resource, suffix in children:
-        child = await hands.client.get(resource, f"{original}{suffix}", hands.namespace)
-        await hands.client.create(resource, _renamed(child, original, copy, uids))
+        child = await jobs.client.get(resource, f"{original}{suffix}", jobs.namespace)
+        await jobs.client.create(resource, _renamed(child, original, copy, uids))
 
 
 def _renamed(
     manifest: Manifest, old: str, new: str, uids: Mapping[str, str] | None = None
 ) -> Manifest:
-    """A manifest as of an object of another job."""
+    """The manifest of an object, as if it belonged to another job."""
     text = json.dumps(manifest)
     for before, after in {old: new, **(uids or {})}.items():
         text = text.replace(before, after)
@@ -173,11 +173,11 @@ def _is_suspended(launcher: Manifest | None) -> bool:
     return any((each["type"], each["status"]) == ("Suspended", "True") for each in conditions)
 
 
-async def take_names(hands: Hands, count: int) -> None:
-    """Services of somebody else, with the names that `taken` jobs need."""
+async def take_names(jobs: Jobs, count: int) -> None:
+    """Create foreign Services with the names that `taken` jobs need."""
     for number in range(count):
         manifest = {
-            "metadata": {"name": f"taken-{number}", "namespace": hands.namespace},
+            "metadata": {"name": f"taken-{number}", "namespace": jobs.namespace},
             "spec": {"clusterIP": "None", "selector": {"app": "other"}},
         }
-        await hands.client.create(SERVICES, manifest)
+        await jobs.client.create(SERVICES, manifest)

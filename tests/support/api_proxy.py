@@ -1,4 +1,4 @@
-"""A gateway in front of an API server, which sees every request of an operator and may meddle.
+"""A proxy in front of an API server, which sees every request of an operator and may change it.
 
 It speaks TLS with a certificate that the cluster's own authority signed, so that an operator cannot
 tell it from the server.
@@ -26,26 +26,28 @@ _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host
 Forward = Callable[[], Awaitable[web.StreamResponse]]
 
 
-class Meddler(Protocol):
-    """Stands between an operator and its writes."""
+class Interceptor(Protocol):
+    """Decides what happens to a write of the operator."""
 
     async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse: ...
 
 
-class LetThrough:
-    """Does nothing."""
+class PassThrough:
+    """Forwards every write."""
 
     async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse:
         return await forward()
 
 
-class Gateway:
-    """Passes requests on. What is written about jobs goes through a meddler's hands."""
+class ApiProxy:
+    """Forwards requests. Writes about jobs go to an interceptor."""
 
-    def __init__(self, server: str, session: aiohttp.ClientSession, meddler: Meddler) -> None:
+    def __init__(
+        self, server: str, session: aiohttp.ClientSession, interceptor: Interceptor
+    ) -> None:
         self._server = server
         self._session = session
-        self._meddler = meddler
+        self._interceptor = interceptor
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("watch"):
@@ -56,7 +58,7 @@ class Gateway:
             return await self._forward(request, body)
 
         if is_counted(request):
-            return await self._meddler.write(request, forward)
+            return await self._interceptor.write(request, forward)
         return await forward()
 
     async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
@@ -87,7 +89,7 @@ class Gateway:
 
 
 def is_counted(request: web.Request) -> bool:
-    """Whether a request is a write that a job's life consists of."""
+    """Whether a request writes a job or one of its objects; leases and events do not count."""
     parts = request.path.split("/")
     return request.method in _WRITES and not any(name in parts for name in _NOT_COUNTED)
 
@@ -97,18 +99,18 @@ def _passed_on(headers: "aiohttp.typedefs.LooseHeaders") -> dict[str, str]:
 
 
 @asynccontextmanager
-async def gateway(
-    control_plane: ControlPlane, directory: Path, meddler: Meddler
+async def api_proxy(
+    control_plane: ControlPlane, directory: Path, interceptor: Interceptor
 ) -> AsyncIterator[Path]:
-    """A gateway to a control plane; its kubeconfig is the admin's, but for the address."""
+    """Run a proxy for a control plane; the admin's kubeconfig with the address of the proxy."""
     authority = Pki(control_plane.directory / "pki").authority
     served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    files = authority.issue_server(directory / "gateway", ("localhost", "127.0.0.1"))
+    files = authority.issue_server(directory / "proxy", ("localhost", "127.0.0.1"))
     served.load_cert_chain(files.certificate, files.key)
     trusted = ssl.create_default_context(cafile=str(control_plane.ca))
     connector = aiohttp.TCPConnector(limit=0, ssl=trusted)
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
-        between = Gateway(control_plane.url, session, meddler)
+        between = ApiProxy(control_plane.url, session, interceptor)
         app = web.Application(client_max_size=2**24)
         app.router.add_route("*", "/{path:.*}", between.handle)
         async with listening(app, served, handler_cancellation=True, shutdown_timeout=0) as port:
@@ -118,7 +120,7 @@ async def gateway(
 def _kubeconfig(control_plane: ControlPlane, port: int, directory: Path) -> Path:
     content = yaml.safe_load(control_plane.kubeconfig().read_text())
     content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
-    path = directory / "gateway.kubeconfig"
+    path = directory / "proxy.kubeconfig"
     path.write_text(yaml.safe_dump(content))
     path.chmod(0o600)
     return path

@@ -1,4 +1,4 @@
-"""What a node does to pods, done by hand: the API server has no kubelet here."""
+"""The jobs of a namespace of a real API server, where the test takes the place of the kubelet."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from tests.support.mpijobs import MPIJOBS
 from tests.support.waiting import until
 
 
-class Hands:
-    """Moves the pods of a namespace from phase to phase, and looks at what there is."""
+class Jobs:
+    """Submits jobs, moves their pods from phase to phase, and reads what the operator wrote."""
 
     def __init__(self, client: HttpClient, namespace: str) -> None:
         self.client = client
@@ -40,8 +40,8 @@ class Hands:
         wanted = {"spec": {"replicas": workers}}
         await self.client.patch(MPIJOBS, name, wanted, self.namespace, subresource="scale")
 
-    async def saw(self, name: str, generation: int) -> None:
-        """Wait until the operator has worked on this generation of a job."""
+    async def observes(self, name: str, generation: int) -> None:
+        """Wait until the operator has reconciled this generation of a job."""
 
         async def has_seen() -> bool:
             return bool((await self.status(name)).get("observedGeneration", 0) >= generation)
@@ -67,9 +67,9 @@ class Hands:
         await until(lambda: self.has_condition(name, kind, status, reason))
 
     async def pods(self, job: str, role: str = "") -> list[Manifest]:
-        """The pods of a job, by name; those that are ending are not among them."""
-        everybody = await self.all_pods(job, role)
-        return [pod for pod in everybody if "deletionTimestamp" not in pod["metadata"]]
+        """The pods of a job by name, without those that are terminating."""
+        pods = await self.all_pods(job, role)
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     async def all_pods(self, job: str, role: str = "") -> list[Manifest]:
         selector = f"training.kubeflow.org/job-name={job}"
@@ -106,7 +106,7 @@ class Hands:
     async def has_event(self, job: str, reason: str) -> bool:
         return reason in [found for found, _ in await self.events(job)]
 
-    async def told(self, job: str, reason: str, seconds: float = 30) -> list[str]:
+    async def event_messages(self, job: str, reason: str, seconds: float = 30) -> list[str]:
         """Wait for events with a reason; their messages."""
         await until(lambda: self.has_event(job, reason), seconds)
         return [message for found, message in await self.events(job) if found == reason]
@@ -130,7 +130,7 @@ class Hands:
         await self.client.patch(PODS, pod, change, self.namespace, subresource="status")
 
     async def run(self, *pods: str, ready: bool = True) -> None:
-        """The containers of pods run."""
+        """Set pods to Running."""
         why_not = {} if ready else {"reason": "ContainersNotReady"}
         conditions = [{"type": "Ready", "status": "True" if ready else "False", **why_not}]
         for pod in pods:
@@ -141,9 +141,14 @@ class Hands:
             await self.set_status(pod, phase="Succeeded", conditions=[])
 
     async def fail(
-        self, *pods: str, exit_code: int = 1, words: str = "", container: str = "mpi", **status: Any
+        self,
+        *pods: str,
+        exit_code: int = 1,
+        message: str = "",
+        container: str = "mpi",
+        **status: Any,
     ) -> None:
-        ended = {"exitCode": exit_code, "reason": "Error", "message": words}
+        ended = {"exitCode": exit_code, "reason": "Error", "message": message}
         state = {
             "name": container,
             "image": "example.com/mpi:1",
@@ -162,15 +167,15 @@ class Hands:
             message = "The node was low on resource: memory."
             await self.set_status(pod, phase="Failed", reason="Evicted", message=message)
 
-    async def vanish(self, *pods: str) -> None:
-        """Somebody deletes pods, and they are gone."""
+    async def delete_now(self, *pods: str) -> None:
+        """Delete pods without a grace period."""
         for pod in pods:
             await self.client.delete(
                 PODS, pod, self.namespace, DeleteOptions(grace_period_seconds=0)
             )
 
     async def lose_first_worker(self, job: Manifest) -> str:
-        """A job runs, and somebody deletes a worker whose node does not confirm that; its uid."""
+        """Start a job and delete a worker whose node does not confirm the deletion; its uid."""
         name = job["metadata"]["name"]
         worker = f"{name}-worker-0"
         await self.submit(job)
@@ -186,7 +191,7 @@ class Hands:
         return str(found["metadata"]["uid"])
 
     async def start(self, job: str, workers: int) -> str:
-        """Everything runs; the name of the launcher's pod."""
+        """Let all pods run; the name of the launcher's pod."""
         await self.start_workers(job, workers)
         launcher = await self.launcher_pod(job)
         await self.run(launcher)
@@ -194,7 +199,7 @@ class Hands:
         return launcher
 
     async def start_workers(self, job: str, workers: int, ready: bool = True) -> None:
-        """So many workers come, and run."""
+        """Wait for this many workers, and let them run."""
         names = [f"{job}-worker-{index}" for index in range(workers)]
 
         async def are_there() -> bool:
@@ -210,7 +215,7 @@ class Hands:
         return launcher
 
     async def finish(self, job: str, workers: int) -> None:
-        """Everything runs, and the launcher succeeds."""
+        """Let all pods run, and the launcher succeed."""
         await self.succeed(await self.start(job, workers))
         await self.becomes(job, "Succeeded")
 
