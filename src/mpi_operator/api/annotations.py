@@ -26,7 +26,7 @@ FAIL, SURVIVE = "fail", "survive"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
 _DURATION = re.compile(f"(?:{_PART})+")
-_LONGEST = 365 * 86_400  # seconds; as good as no limit
+_LONGEST = 365 * 86_400  # seconds; effectively no limit
 
 
 def is_on(annotations: Mapping[str, str], name: str) -> bool:

@@ -86,7 +86,7 @@ def _keepalive_seconds(job: MPIJob) -> int | None:
     found = next(filter(_tolerates_unreachable_node, tolerations), None)
     if found is None:
         return None
-    seconds = found.get("tolerationSeconds")  # None: for ever
+    seconds = found.get("tolerationSeconds")  # None: no limit
     return (
         _MAX_KEEPALIVE
         if seconds is None

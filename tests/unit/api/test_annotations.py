@@ -20,7 +20,7 @@ from tests.support.mpijobs import mpijob
         ("1.5h", 5400),
         ("1500ms", 2),
         pytest.param("1ms", 1, id="a time that is shorter than a second counts as one"),
-        pytest.param("999999999h", 365 * 86400, id="for ever"),
+        pytest.param("999999999h", 365 * 86400, id="the maximum"),
         ("0", None),
         ("0s", None),
         ("", None),
@@ -31,7 +31,7 @@ from tests.support.mpijobs import mpijob
         ("1d", None),
         ("٣", None),
         pytest.param("9" * 5000, None, id="a huge number"),
-        pytest.param("999999999h" * 5000, 365 * 86400, id="for ever and ever"),
+        pytest.param("999999999h" * 5000, 365 * 86400, id="many parts"),
         ("٣s", None),
     ],
 )
