@@ -1,15 +1,15 @@
-"""How to talk to Kubernetes. Knows nothing about MPI.
+"""A Kubernetes client and the parts of a controller that know nothing about MPI.
 
 In the order in which things happen:
 
-* `config` says where the API server is and who we are.
-* `http.HttpClient` talks to it; `client.Client` is what any cluster can do, real or in memory.
-* `errors` is what can go wrong; `retry` is what the client does about it by itself.
-* `informer.Informer` keeps a `store` of `objects` and tells handlers of changes.
-* `workqueue.WorkQueue` collects what somebody should look at; `workers.work` looks.
-* `election.Elector` makes sure that one process writes; `fence` is how others ask.
-* `events.EventRecorder` tells people; `metrics.Metrics` tells machines.
-* `discovery` asks what a server can do.
+* `config`: where the API server is, and our identity.
+* `http.HttpClient`: the client; `client.Client`: what every client can do, also one in memory.
+* `errors`: what can go wrong; `retry`: which requests the client retries by itself.
+* `informer.Informer`: keeps a `store` of `objects` and calls handlers with changes.
+* `workqueue.WorkQueue`: the keys to reconcile; `queue_workers.run_workers`: the workers.
+* `leader_election.elector.Elector`: only one process writes; its `fence` says who may.
+* `events.EventRecorder`: events for users; `metrics.Metrics`: metrics for machines.
+* `discovery`: what a server can do.
 
-Nothing is imported here: who needs the types of `client` does not pay for HTTP.
+Nothing is imported here, so that importing the types of `client` does not import aiohttp.
 """

@@ -1,11 +1,10 @@
-"""What every cluster can do, real or in memory.
+"""The interface of every cluster, real or in memory.
 
-`Client` is the seam of the program: the controller is written against it and does not know whether
-an API server over HTTP or a cluster in this process answers. What it promises is written down as
-tests (`tests/contract/`), which run against every implementation.
+The controller uses a `Client` and does not know whether an API server or a cluster in this process
+answers. The tests in `tests/contract/` specify it and run against every implementation.
 
-Objects travel as manifests. Where many of them travel (pages of a list, events of a watch) they
-stay undecoded bytes, because only the reader knows which fields are worth keeping.
+Objects are passed as manifests. In lists and watches they stay undecoded bytes, because only the
+reader knows which fields to keep.
 """
 
 from collections.abc import AsyncGenerator
@@ -19,22 +18,22 @@ from . import errors
 from .json_depth import decoded
 from .resources import Manifest, Resource
 
-# The annotation of the bookmark that closes a streamed list.
+# The annotation of the bookmark that ends a streamed list.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class EventType(StrEnum):
-    """What a watch can say about an object."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOOKMARK = "BOOKMARK"
-    ERROR = "ERROR"  # on the wire only: a client raises it, it never yields it
+    ERROR = "ERROR"  # on the wire only: a client raises it as an error
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that the deleted one owns."""
+    """How deletion treats the objects that the deleted one owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -42,14 +41,14 @@ class Propagation(StrEnum):
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects of a collection: all of them, unless labels or fields are asked for."""
+    """Which objects of a collection: by label selector and field selector, or all."""
 
     labels: str = ""
     fields: str = ""
 
 
 class WatchOptions(Selector, frozen=True, kw_only=True):
-    """Which changes to watch, from where, and for how many seconds."""
+    """Which changes to watch, from which version, and for how many seconds."""
 
     resource_version: str = ""
     initial_events: bool = False
@@ -57,7 +56,7 @@ class WatchOptions(Selector, frozen=True, kw_only=True):
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which object of that name to delete, how fast, and what becomes of those it owns."""
+    """Preconditions of a deletion, its grace period, and how it treats dependents."""
 
     uid: str = ""
     resource_version: str = ""
@@ -78,7 +77,7 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    """One line of a watch. `object` is decoded when it is asked for, `raw` never is."""
+    """One event of a watch. `object` is decoded on access, `raw` never."""
 
     type: EventType
     raw: msgspec.Raw = msgspec.field(name="object")
@@ -89,7 +88,7 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A part of a list: undecoded objects, and the version of the collection they belong to."""
+    """A part of a list: undecoded objects, and the version of the collection."""
 
     items: list[msgspec.Raw]
     resource_version: str
@@ -104,15 +103,15 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Client(Protocol):
-    """A cluster that can be asked and told.
+    """A client of a cluster.
 
-    Every method raises the errors of `kube.errors`. An empty `namespace` means all of them where
-    many objects are meant, and none where the kind has no namespaces. Close a generator that is
-    not read to its end (`contextlib.aclosing`): it holds a connection.
+    Every method raises the errors of `kube.errors`. An empty `namespace` means all namespaces for
+    a collection, and none for a cluster-scoped object. Close a generator that is not read to its
+    end (`contextlib.aclosing`): it holds a connection.
     """
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
-        """Store a new object, in the namespace it names; AlreadyExists where the name is taken."""
+        """Create an object in the namespace of its metadata; AlreadyExists if the name is taken."""
         ...
 
     async def get(
@@ -127,29 +126,29 @@ class Client(Protocol):
         *,
         limit: int = 500,
     ) -> AsyncGenerator[Page, None]:
-        """The objects of one moment, a page at a time; Gone when that moment is too long ago."""
+        """A consistent list, a page at a time; Gone if reading it takes too long."""
         ...
 
     async def list(
         self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing:
-        """The objects of one moment, all at once."""
+        """A consistent list, all at once."""
         ...
 
     def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Changes after `resource_version`, and bookmarks, until `timeout` or the server's own end.
+        """Changes after `resource_version`, and bookmarks, until `timeout` or the server ends it.
 
-        With `initial_events` the stream begins with what there is, as ADDED events, closed by a
-        bookmark with the annotation `k8s.io/initial-events-end`; Invalid where a server cannot.
+        With `initial_events` the stream begins with all objects as ADDED events, ended by a
+        bookmark with the annotation `k8s.io/initial-events-end`; Invalid if a server cannot.
         """
         ...
 
     async def replace(
         self, resource: Resource, manifest: Manifest, *, subresource: str = ""
     ) -> Manifest:
-        """Store the object as given; with a resourceVersion in it, only if that is the latest."""
+        """Replace an object; Conflict if it has a resourceVersion that is not the latest."""
         ...
 
     async def patch(
@@ -171,7 +170,7 @@ class Client(Protocol):
         namespace: str = "",
         options: DeleteOptions = DeleteOptions(),
     ) -> None:
-        """Delete one object; Conflict where it has another `uid` or `resource_version`."""
+        """Delete one object; Conflict if it has another `uid` or `resource_version`."""
         ...
 
     async def delete_collection(
@@ -207,7 +206,7 @@ async def read_all(pages: AsyncGenerator[Page, None]) -> Listing:
 
 
 def decode_manifest(raw: bytes | msgspec.Raw) -> Manifest:
-    """An object from its JSON; Undecodable where it is none."""
+    """An object from its JSON; Undecodable if it is not one."""
     try:
         return decoded(_decode, raw)
     except errors.MALFORMED as error:

@@ -1,4 +1,4 @@
-"""What a server can do: its version, its groups, the kinds of objects it serves."""
+"""Discovery: the version of a server, its API groups, and the kinds that it serves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     name: str
     kind: str
     namespaced: bool
-    verbs: list[str] | None = None  # like every list that is empty in Go
+    verbs: list[str] | None = None  # Go writes empty lists as null
     short_names: tuple[str, ...] | None = None
     categories: tuple[str, ...] | None = None
 
@@ -55,7 +55,7 @@ _decode_entries = msgspec.json.Decoder(_Entries).decode
 
 @dataclass(frozen=True)
 class Served:
-    """A kind that the server serves, and what can be done with it."""
+    """A kind that the server serves, and its verbs."""
 
     resource: Resource
     verbs: frozenset[str]
@@ -70,14 +70,14 @@ async def server_version(client: HttpClient) -> str:
 
 
 async def api_versions(client: HttpClient) -> list[str]:
-    """Such as `v1` and `batch/v1`, the server's favourites first within each group."""
+    """Such as `v1` and `batch/v1`, the preferred version first within each group."""
     core = (await _answer(client, "/api", _decode_core_versions)).versions
     groups = (await _answer(client, "/apis", _decode_groups)).groups
-    return [*core, *(version for group in groups for version in _favourite_first(group))]
+    return [*core, *(version for group in groups for version in _preferred_first(group))]
 
 
 async def served(client: HttpClient, api_version: str) -> list[Served]:
-    """The kinds of one group and version; none where the server does not know it."""
+    """The kinds of one API version; none if the server does not know it."""
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     try:
         entries = (await _answer(client, root, _decode_entries)).resources or []
@@ -87,7 +87,7 @@ async def served(client: HttpClient, api_version: str) -> list[Served]:
 
 
 async def serves(client: HttpClient, resource: Resource) -> bool:
-    """Whether the server knows this kind, in this version."""
+    """Whether the server serves this kind in this version."""
     return any(
         each.resource.plural == resource.plural
         for each in await served(client, resource.api_version)
@@ -108,10 +108,10 @@ def _served(api_version: str, entry: _Entry, entries: list[_Entry]) -> Served:
     )
 
 
-def _favourite_first(group: _Group) -> list[str]:
-    favourite = group.preferred_version.group_version
+def _preferred_first(group: _Group) -> list[str]:
+    preferred = group.preferred_version.group_version
     versions = [each.group_version for each in group.versions]
-    return [favourite, *(version for version in versions if version != favourite)]
+    return [preferred, *(version for version in versions if version != preferred)]
 
 
 async def _answer(client: HttpClient, path: str, decode: Callable[[bytes], T]) -> T:
@@ -120,5 +120,5 @@ async def _answer(client: HttpClient, path: str, decode: Callable[[bytes], T]) -
         return decode(body)
     except errors.MALFORMED as error:
         raise errors.Undecodable(
-            f"get {path}: not what the Kubernetes API promises: {error}"
+            f"get {path}: the answer does not conform to the Kubernetes API: {error}"
         ) from error

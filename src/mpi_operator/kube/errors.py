@@ -1,56 +1,56 @@
-"""What can go wrong when talking to Kubernetes.
+"""The errors of `kube`.
 
     KubeError
     ├── NotSent                 the request never left this machine: nothing happened, try again
-    │   └── Untrusted               … because the other side is not who it should be
+    │   └── Untrusted           … because the server's certificate is not trusted
     ├── ConnectionLost          it left, no answer came back: a write may have happened
     │   └── DeadlineExceeded    … because we stopped waiting
-    ├── Undecodable             an answer that is not what the API promises
+    ├── Undecodable             an answer that does not conform to the Kubernetes API
     ├── ConfigError             a kubeconfig or the pod's service account cannot be used
-    ├── NotLeader               a fence refused a write, because the lease is not ours (any more)
+    ├── NotLeader               the fence refused a write: this process does not hold the lease
     └── ApiError                the server answered with a Status
         ├── BadRequest          400
         ├── Unauthorized        401
         ├── Forbidden           403
-        │   └── QuotaExceeded       … by a ResourceQuota: passes when somebody frees some
+        │   └── QuotaExceeded   … by a ResourceQuota: may pass without a change of ours
         ├── NotFound            404
         ├── MethodNotAllowed    405
         ├── AlreadyExists       409, the name is taken
-        ├── Conflict            409, somebody else wrote in between (or a precondition failed)
+        ├── Conflict            409, the object has changed, or a precondition failed
         ├── Gone                410, the resourceVersion or continue token is too old: list again
         ├── TooLarge            413
-        ├── Invalid             422, with every complaint in `causes`
+        ├── Invalid             422, with every invalid field in `causes`
         ├── TooManyRequests     429, with the server's `retry_after`
         └── ServerError         5xx
-            └── Unavailable         503 and time-outs inside the server
+            └── Unavailable     503 and timeouts inside the server
 
-The class follows the `reason` of the Status body, and the HTTP code only where there is no reason
-that we know: proxies between us and the server know codes, but no reasons.
+The `reason` in the Status decides the class, and the HTTP code if there is no reason that we know:
+proxies between us and the server send codes without reasons.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-# What msgspec raises for bytes that are not what was expected. Two of them are not its own: text
-# that is no UTF-8, and brackets nested a thousand deep.
+# What msgspec raises for unexpected bytes. Two of them are not its own: text that is not UTF-8, and
+# brackets nested a thousand levels deep.
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class KubeError(Exception):
-    """Anything that goes wrong between us and Kubernetes."""
+    """Any error of a request to Kubernetes."""
 
 
 class NotSent(KubeError):
-    """The request never left this machine, so it certainly did nothing."""
+    """The request never left this machine, so it changed nothing."""
 
 
 class Untrusted(NotSent):
-    """The TLS handshake failed. Trying again will not make a certificate valid."""
+    """The TLS handshake failed. A retry does not make a certificate valid."""
 
 
 class ConnectionLost(KubeError):
-    """The request left and no whole answer came back: a write may or may not have happened."""
+    """The request was sent and no complete answer came: a write may have happened."""
 
 
 class DeadlineExceeded(ConnectionLost):
@@ -58,7 +58,7 @@ class DeadlineExceeded(ConnectionLost):
 
 
 class Undecodable(KubeError):
-    """The server's answer is not what the Kubernetes API promises."""
+    """The answer of the server does not conform to the Kubernetes API."""
 
 
 class ConfigError(KubeError):
@@ -74,7 +74,7 @@ class NotLeader(KubeError):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One complaint of the server about one field."""
+    """What the server says about one invalid field."""
 
     reason: str = ""
     message: str = ""
@@ -85,7 +85,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True, rename="camel"):
-    """What the server says about the object concerned."""
+    """The object that a Status is about."""
 
     name: str = ""
     group: str = ""
@@ -96,7 +96,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A `v1/Status` body: how Kubernetes says no."""
+    """A `v1/Status`: the body of an unsuccessful answer."""
 
     message: str = ""
     reason: str = ""
@@ -105,7 +105,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class ApiError(KubeError):
-    """The server answered, and the answer was no."""
+    """The server refused the request."""
 
     def __init__(self, status: Status, *, retry_after: float | None = None) -> None:
         super().__init__(status.message or f"the server answered {status.code} {status.reason}")
@@ -123,24 +123,24 @@ class ApiError(KubeError):
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The complaints, field by field, where the server gave them."""
+        """The invalid fields, if the server named them."""
         return self.status.details.causes if self.status.details else ()
 
 
 class BadRequest(ApiError):
-    """400: the request itself makes no sense to the server."""
+    """400: the server does not understand the request."""
 
 
 class Unauthorized(ApiError):
-    """401: the server does not know who we are."""
+    """401: the server does not accept our credentials."""
 
 
 class Forbidden(ApiError):
-    """403: it knows, and we may not."""
+    """403: our identity has no permission."""
 
 
 class QuotaExceeded(Forbidden):
-    """403: a ResourceQuota is used up. Unlike other prohibitions this one passes by itself."""
+    """403: a ResourceQuota is used up. Unlike other refusals this one may pass by itself."""
 
 
 class NotFound(ApiError):
@@ -152,11 +152,11 @@ class MethodNotAllowed(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """409: an object of this name is there."""
+    """409: an object of this name exists."""
 
 
 class Conflict(ApiError):
-    """409: the object changed since it was read, or is not the one that was meant."""
+    """409: the object has changed since it was read, or a precondition failed."""
 
 
 class Gone(ApiError):
@@ -164,15 +164,15 @@ class Gone(ApiError):
 
 
 class TooLarge(ApiError):
-    """413: the object is larger than the server takes."""
+    """413: the object is too large for the server."""
 
 
 class Invalid(ApiError):
-    """422: the object breaks rules; `causes` has every one."""
+    """422: the object is invalid; `causes` names every invalid field."""
 
 
 class TooManyRequests(ApiError):
-    """429: not now. `retry_after` is when the server wants to hear from us again."""
+    """429: the server is busy; `retry_after` says when to retry."""
 
 
 class ServerError(ApiError):
@@ -180,7 +180,7 @@ class ServerError(ApiError):
 
 
 class Unavailable(ServerError):
-    """The server is there but cannot serve, or gave up waiting for something behind it."""
+    """The server cannot serve now, or timed out waiting for something behind it."""
 
 
 _BY_REASON: Mapping[str, type[ApiError]] = {
@@ -236,7 +236,7 @@ def _status(code: int, body: bytes) -> Status:
     except MALFORMED:
         status = Status()
     if not status.message and not status.reason:
-        # Not from Kubernetes: a proxy's page, or nothing at all. Its first words are all we have.
+        # Not from Kubernetes: a proxy's page, or nothing at all. Show how it begins.
         text = body[:200].decode(errors="replace").strip()
         status = Status(message=f"HTTP {code}: {text}" if text else f"HTTP {code}")
     return msgspec.structs.replace(status, code=code)
@@ -245,7 +245,7 @@ def _status(code: int, body: bytes) -> Status:
 def _class_of(status: Status) -> type[ApiError]:
     found = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if found is Forbidden and "exceeded quota" in status.message:
-        # The server has no reason of its own for this; its sentence has been the same since 1.0.
+        # The server has no reason for this; its message has been the same since 1.0.
         return QuotaExceeded
     if found is None:
         return ServerError if status.code >= 500 else ApiError
@@ -254,7 +254,7 @@ def _class_of(status: Status) -> type[ApiError]:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("Retry-After", "")
-    # The date form is legal HTTP, but no Kubernetes server sends it.
+    # HTTP also allows a date, but no Kubernetes server sends one.
     return float(value) if value.isdecimal() else None
 
 
@@ -263,4 +263,6 @@ def from_watch_error(raw: msgspec.Raw) -> ApiError:
     try:
         return from_status(_decode_status(raw))
     except MALFORMED:
-        return ServerError(Status(message=f"a watch error that is no Status: {bytes(raw)[:200]!r}"))
+        return ServerError(
+            Status(message=f"the watch sent an error that is not a Status: {bytes(raw)[:200]!r}")
+        )

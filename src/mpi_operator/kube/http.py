@@ -1,7 +1,7 @@
 """The client for a Kubernetes API server.
 
-Each verb is three steps that live elsewhere: `requests` says what to send, `sender` tries until it
-is answered, `transport` sends. Nothing here knows any kind of object.
+Each verb takes three steps: `requests` builds the request, `sender` retries it until it is
+answered, `transport` sends it. There is no code for any kind of object.
 
     async with HttpClient(config.load()) as client:
         pod = await client.get(PODS, "web-0", "default")
@@ -61,7 +61,7 @@ _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 
 class HttpClient:
-    """`Client` over HTTP. A context manager, to be used on the event loop it was entered on."""
+    """`Client` over HTTP. A context manager, for the event loop on which it was entered."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class HttpClient:
         concurrency: int = 64,
         user_agent: str = "mpi-operator",
     ) -> None:
-        """Of more than `concurrency` calls at once the others wait; open watches do not count."""
+        """At most `concurrency` calls run at once, not counting open watches and logs."""
         self.config = config
         self._timeouts = timeouts or Timeouts()
         self._transport = Transport(config, self._timeouts, user_agent)
@@ -80,7 +80,7 @@ class HttpClient:
             config.credentials,
             self._timeouts,
             metrics or NOOP_METRICS,
-            # Without a bound, a thousand pods at once are a thousand TLS handshakes at once.
+            # Without a limit, a thousand pods at once are a thousand TLS handshakes at once.
             slots=asyncio.Semaphore(concurrency),
         )
 
@@ -100,8 +100,8 @@ class HttpClient:
         """The same client over the same connections, writing only while the fence allows it."""
         if self._timeouts.unacknowledged >= fence.grace:
             raise ValueError(
-                f"a write may arrive {self._timeouts.unacknowledged} s after it was sent, others "
-                f"may write after {fence.grace} s: make the lease longer or that time shorter"
+                f"a write may arrive {self._timeouts.unacknowledged:g}s after it was sent, and "
+                f"another leader may write after {fence.grace:g}s: make the lease longer"
             )
         fenced = copy.copy(self)
         fenced._sender = self._sender.fenced_by(fence)
@@ -176,9 +176,9 @@ class HttpClient:
         force: bool = False,
         subresource: str = "",
     ) -> Manifest:
-        """Server-side apply: make these fields so, as `manager`, creating the object if need be.
+        """Server-side apply of these fields as `manager`; creates the object if needed.
 
-        Conflict where another manager owns one of them and `force` is not given.
+        Conflict if another manager owns one of them, unless `force` is given.
         """
         return await self._object(
             requests.apply(
@@ -209,7 +209,7 @@ class HttpClient:
         self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
         request = requests.log(name, namespace, options)
-        # A program that is followed may be silent for as long as it likes, from the start.
+        # A program whose log is followed may print nothing for any time, also at first.
         patience = math.inf if options.follow else self._timeouts.read
         async with aclosing(self._lines(request, patience)) as stream:
             async for lines in stream:
@@ -217,7 +217,7 @@ class HttpClient:
                     yield line
 
     async def raw(self, path: str) -> bytes:
-        """What the server answers at a path: versions, discovery, health."""
+        """The body of the answer at a path: versions, discovery, health."""
         return await self._body(requests.raw(path))
 
     async def _object(self, request: Request) -> Manifest:
@@ -232,13 +232,13 @@ class HttpClient:
     async def _lines(
         self, request: Request, silence: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
-        """The lines of a long answer, as many at a time as have come."""
+        """The lines of a stream, as many at a time as have arrived."""
         async with AsyncExitStack() as stack:
 
             async def attempt(
                 credential: Credential, time_limit: float
             ) -> tuple[int, aiohttp.StreamReader]:
-                # Opening is tried again like any read; what breaks later is the reader's to mend.
+                # Opening is retried like any read; the reader handles later errors.
                 opening = math.inf if silence == math.inf else time_limit
                 return await stack.enter_async_context(
                     self._transport.stream(request, credential, opening, silence)
@@ -257,5 +257,6 @@ def _checked(request: Request, decode: Callable[[bytes | msgspec.Raw], T], body:
         return decoded(decode, body)
     except (errors.Undecodable, *errors.MALFORMED) as error:
         raise errors.Undecodable(
-            f"{request.verb} {request.path}: not what the Kubernetes API promises: {error}"
+            f"{request.verb} {request.path}: the answer does not conform to the Kubernetes API: "
+            f"{error}"
         ) from error

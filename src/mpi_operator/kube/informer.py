@@ -1,12 +1,12 @@
 """A cache that follows a collection on the server.
 
-    read everything ──► watch from there ──► ended? watch from where it ended
+    list everything ──► watch from there ──► ended? watch from where it ended
           ▲                                        │
           └─────────── 410: too long ago ──────────┘
 
-Where the server can stream a list (`sendInitialEvents`), reading everything and watching is one
-request that needs no memory for the whole; else everything comes in pages. Either way what comes is
-compared with what is known, so that handlers hear of changes only.
+If the server can stream a list (`sendInitialEvents`), listing and watching is one request that
+needs no memory for the whole list; otherwise the list comes in pages. Either way the cache compares
+objects with what it has, so that handlers get only changes.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 _BACKOFF = Backoff(base=0.1, cap=30.0)
-# Watches are opened anew now and then, each at its own time, so that a restarted server gets its
-# share of them back.
+# Watches are reopened now and then, at random times, so that a restarted API server gets its share
+# of them back.
 _WATCH_SECONDS = (300.0, 600.0)
 _NO_END_BEFORE_SECONDS = 1.0
-# Of a session that fails sooner it does not matter how far it came: a server that says 410 after
-# every list must not be asked for ten lists a second.
+# A session that fails sooner counts as a failure in a row, however far it came: a server that
+# answers 410 after every list must not get ten lists a second.
 _NO_GOOD_BEFORE_SECONDS = 5.0
 
 
 class Informer(Generic[T]):
-    """Keeps `store` like the server's collection for as long as `run` runs."""
+    """Keeps `store` equal to a collection on the server while `run` runs."""
 
     def __init__(
         self,
@@ -59,33 +59,33 @@ class Informer(Generic[T]):
         metrics: "Metrics | None" = None,
     ) -> None:
         self.resource = resource
-        self.problem = ""  # why the cache is behind, in words for people; "" when it is not
+        self.problem = ""  # why the cache is behind, for users; "" if it is not
         self._client = client
         self._namespace = namespace
         self._selector = selector
         self._metrics = metrics or NOOP_METRICS
         self._cache = Cache(resource, kind, indexes=indexes, metrics=self._metrics)
         self._can_stream = True
-        self._census: set[Key] | None = None  # what a streamed list has told so far
+        self._census: set[Key] | None = None  # the keys of a streamed list so far
         self._synced = asyncio.Event()
-        self._is_urgent = asyncio.Event()  # somebody waits for a refresh
+        self._is_urgent = asyncio.Event()  # `refresh` was called
         self._session: asyncio.Task[None] | None = None
 
     @property
     def store(self) -> Store[T]:
-        """What there is, as last heard of."""
+        """The objects as last seen."""
         return self._cache.store
 
     def on_change(self, handler: Handler[T]) -> None:
-        """Have `handler` called with every change from now on. It must not block."""
+        """Call `handler` with every change from now on. It must not block."""
         self._cache.on_change(handler)
 
     def wrote(self, manifest: Manifest) -> None:
-        """Let the store know of the server's answer to a write, before the watch tells of it."""
+        """Store the server's answer to a write before the watch reports it."""
         self._cache.wrote(manifest)
 
     async def synced(self) -> None:
-        """Wait until everything has been read once, or once more after `refresh`."""
+        """Wait for the first complete list, or for the next one after `refresh`."""
         await self._synced.wait()
 
     @property
@@ -93,7 +93,7 @@ class Informer(Generic[T]):
         return self._synced.is_set()
 
     async def refresh(self) -> None:
-        """Read everything again, now, and wait until the store reflects it."""
+        """List everything again now, and wait until the store has it."""
         self._synced.clear()
         self._cache.expire()
         self._is_urgent.set()
@@ -117,16 +117,16 @@ class Informer(Generic[T]):
             await self._pause(_BACKOFF.delay(failures, random.random()))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless somebody asks for a refresh."""
+        """Wait, or return early for a refresh."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_urgent.wait()
 
     async def _end_of_session(self) -> errors.KubeError | None:
-        """Follow for as long as one connection lasts; why it ended, if not as it should."""
+        """Follow the collection over one connection; the error that ended it, if any."""
         self._is_urgent.clear()
         started = _now()
-        # A task of its own, so that `refresh` can end it.
+        # A separate task, so that `refresh` can cancel it.
         self._session = session = asyncio.create_task(self._follow())
         try:
             await asyncio.wait([session])
@@ -134,12 +134,12 @@ class Informer(Generic[T]):
             session.cancel()
             await asyncio.gather(session, return_exceptions=True)
         if session.cancelled():
-            # Without a refresh somebody else's cancellation came through a library.
+            # Without a refresh, a library passed on a cancellation that was not meant for us.
             is_ours = self._is_urgent.is_set()
             return None if is_ours else errors.ConnectionLost("the watch was cancelled")
         error = session.exception()
         if error is None and _now() - started < _NO_END_BEFORE_SECONDS:
-            return errors.ConnectionLost("the server ended a watch as soon as it was opened")
+            return errors.ConnectionLost("the server closed a watch right after opening it")
         if error is None or isinstance(error, errors.KubeError):
             return error
         raise error
@@ -156,7 +156,7 @@ class Informer(Generic[T]):
             raise
 
     async def _has_streamed(self) -> bool:
-        """Read everything and watch in one request; false where that gave no whole list."""
+        """List and watch in one request; false if the list did not complete."""
         try:
             await self._watch(streamed=True)
         except (errors.Invalid, errors.BadRequest):
@@ -166,7 +166,7 @@ class Informer(Generic[T]):
         except errors.DeadlineExceeded:
             if self._census is None:
                 raise
-        # A list that was never ended may have met a bad moment of the server: pages this time.
+        # The server may have had a problem when the list did not complete: use pages this time.
         return self._census is None
 
     async def _read_pages(self) -> None:
@@ -222,18 +222,18 @@ class Informer(Generic[T]):
         try:
             self._cache.end_census(census, version)
         except errors.Gone:
-            self._synced.clear()  # the store is empty, which says nothing about the server
+            self._synced.clear()  # the store is empty, but the collection may not be
             raise
         self._metrics.relists.labels(str(self.resource), method).inc()
         self.problem = ""
         self._synced.set()
 
     def _report(self, error: errors.KubeError) -> None:
-        """Say what is wrong, once for as long as it is the same thing."""
+        """Log an error, once for as long as it stays the same."""
         if str(error) != self.problem:
             self.problem = str(error)
             log.warning(
-                "a watch ended early and is opened again",
+                "Watch ended early, reopening it",
                 extra={"resource": str(self.resource), "error": self.problem},
             )
 
@@ -254,7 +254,9 @@ def _bookmark(raw: msgspec.Raw) -> _BookmarkMetadata:
     try:
         return _decode_bookmark(raw).metadata
     except errors.MALFORMED as error:
-        raise errors.Undecodable(f"a bookmark without a version: {error}") from error
+        raise errors.Undecodable(
+            f"the server sent a bookmark without a version: {error}"
+        ) from error
 
 
 def _now() -> float:

@@ -1,12 +1,12 @@
-"""What the parts of `kube` count, in Prometheus' terms.
+"""The Prometheus metrics of `kube`.
 
-Every part takes a `Metrics` and counts into it; without one it counts into a registry that nobody
-reads. Names follow client-go's where it has the same thing, so that existing dashboards fit.
+Every part takes a `Metrics`, or uses `noop_metrics` without one. Names are those of client-go where
+it has the same metric, so that existing dashboards work.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# From a local answer in a millisecond to the longest a write may take.
+# From a local answer in 1ms to the longest time that a write may take.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -23,30 +23,30 @@ class Metrics:
     def _count_requests(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
             "rest_client_requests",
-            "Answers of the API server; code is <error> where none came",
+            "Requests to the API server by answer; code is <error> without one",
             ["verb", "resource", "code"],
             registry=registry,
         )
         self.request_seconds = Histogram(
             "rest_client_request_duration_seconds",
-            "From sending a request to the whole answer, of watches and logs to its beginning",
+            "Time from sending a request to the whole answer (watches and logs: to its beginning)",
             ["verb", "resource"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.retries = Counter(
             "rest_client_request_retries",
-            "Requests sent again, by why",
+            "Retried requests, by reason",
             ["verb", "resource", "reason"],
             registry=registry,
         )
 
-        # Looking a child up by its labels costs more than counting with it.
+        # Finding a child by its labels costs more than incrementing it.
         self._requests_by_code: dict[tuple[str, str, str], Counter] = {}
         self._seconds_by_verb: dict[tuple[str, str], Histogram] = {}
 
     def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
-        """Count one answer, or its absence."""
+        """Count one answer, or the lack of one."""
         counter = self._requests_by_code.get((verb, resource, code))
         if counter is None:
             counter = self.requests.labels(verb, resource, code)
@@ -62,19 +62,19 @@ class Metrics:
     def _count_watches(self, registry: CollectorRegistry) -> None:
         self.watch_restarts = Counter(
             "informer_watch_restarts",
-            "Watches opened again where the last one ended, by why it ended",
+            "Reopened watches, by why the last one ended",
             ["resource", "reason"],
             registry=registry,
         )
         self.relists = Counter(
             "informer_relists",
-            "Complete reads of a collection, by how it was read",
+            "Complete lists of a collection, by method",
             ["resource", "method"],
             registry=registry,
         )
         self.undecodable = Counter(
             "informer_undecodable_objects",
-            "Objects left out of a cache because they do not fit their type",
+            "Objects skipped because they do not fit their type",
             ["resource"],
             registry=registry,
         )
@@ -90,10 +90,10 @@ class Metrics:
             "workqueue_depth", "Keys that wait for a worker", ["name"], registry=registry
         )
         self.queue_adds = Counter(
-            "workqueue_adds", "Keys added, duplicates not counted", ["name"], registry=registry
+            "workqueue_adds", "Keys added, not counting duplicates", ["name"], registry=registry
         )
         self.queue_retries = Counter(
-            "workqueue_retries", "Keys added again after a failure", ["name"], registry=registry
+            "workqueue_retries", "Keys retried after a failure", ["name"], registry=registry
         )
         self.queue_wait_seconds = Histogram(
             "workqueue_queue_duration_seconds",
@@ -104,13 +104,13 @@ class Metrics:
         )
         self.queue_work_seconds = Histogram(
             "workqueue_work_duration_seconds",
-            "How long a worker is busy with a key",
+            "How long a worker takes for a key",
             ["name"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.events_dropped = Counter(
-            "events_dropped", "Events never sent, by why", ["reason"], registry=registry
+            "events_dropped", "Dropped events, by reason", ["reason"], registry=registry
         )
 
     def _count_leadership(self, registry: CollectorRegistry) -> None:

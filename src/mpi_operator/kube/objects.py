@@ -1,9 +1,8 @@
-"""Cached objects: only the fields that somebody reads.
+"""Types of cached objects, with only the fields that are read.
 
-A pod is 6 KB of JSON and 35 KB of Python dicts; what a controller asks of it fits in 1 KB. Which
-fields a cache keeps is said by a type: an `Object` with whatever else is wanted, every field with a
-default, for one odd object must not stop the others. The pod that most
-readers want is here; who needs other fields writes another type.
+A pod is 6 KB of JSON and 35 KB of Python dicts; the fields that a controller needs fit in 1 KB. A
+cached type derives from `Object` and gives every field a default, because one odd object must not
+stop the others. The pod that most readers need is here; define another type for other fields.
 """
 
 import msgspec
@@ -12,11 +11,11 @@ from .resources import Key
 
 
 class Compact(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
-    """A part of a cached object. gc=False, because it never refers back to what holds it."""
+    """A part of a cached object. gc=False, because it is never part of a cycle."""
 
 
 class OwnerReference(Compact, frozen=True):
-    """Who an object belongs to."""
+    """An owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -26,7 +25,7 @@ class OwnerReference(Compact, frozen=True):
 
 
 class Metadata(Compact, frozen=True):
-    """What every object says about itself, less annotations and managed fields."""
+    """The metadata of an object, without annotations and managed fields."""
 
     name: str = ""
     namespace: str = ""
@@ -55,7 +54,7 @@ class Object(Compact, frozen=True):
 
 
 class Condition(Compact, frozen=True):
-    """One of the yes-or-no facts in a status."""
+    """A condition in a status."""
 
     type: str = ""
     status: str = ""
@@ -105,26 +104,26 @@ class ContainerStatus(Compact, frozen=True):
 
 
 class PodStatus(Compact, frozen=True):
-    """What the node and the scheduler say about a pod."""
+    """The status of a pod, from its node and the scheduler."""
 
     phase: str = ""
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
-    start_time: str | None = None  # when its node took it
+    start_time: str | None = None  # when its node accepted it
     conditions: tuple[Condition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class PodSpec(Compact, frozen=True):
-    """Where a pod was put."""
+    """The node of a pod."""
 
     node_name: str = ""
 
 
 class Pod(Object, frozen=True):
-    """A pod as a controller looks at it."""
+    """The fields of a pod that controllers read."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

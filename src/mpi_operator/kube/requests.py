@@ -1,6 +1,6 @@
-"""Every verb as a request: what would be sent, as a value. No I/O here.
+"""Builds the request of every verb. Pure: no I/O.
 
-A `Request` also carries what to call it in the metrics, because a path says neither.
+A `Request` also has the verb and the resource for the metrics.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Request:
-    """What to send."""
+    """A request to the API server."""
 
     verb: str
     resource: str
@@ -145,7 +145,7 @@ def log(name: str, namespace: str, options: LogOptions) -> Request:
 
 
 def raw(path: str) -> Request:
-    """Something that is no object: versions, discovery, health."""
+    """Anything that is not an object: versions, discovery, health."""
     return Request("get", "raw", "GET", path)
 
 

@@ -1,8 +1,8 @@
-"""Which objects there are, where they live, and how to name one of them.
+"""Kinds of objects, their paths in the API, and keys of objects.
 
 A `Resource` is data (group, version, plural, kind), so the client has no code per kind. A
-`Manifest` is an object as Kubernetes writes it, a plain dict: kinds that are not ours stay dicts,
-because typed models lose the fields they do not know.
+`Manifest` is an object as Kubernetes writes it, a plain dict: typed models would lose the fields
+that they do not know.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Manifest: TypeAlias = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """What tells objects of one kind apart. The namespace of a cluster-wide object is ""."""
+    """Identifies an object of a kind. The namespace of a cluster-scoped object is ""."""
 
     namespace: str
     name: str
@@ -37,16 +37,16 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def collection_path(self, namespace: str | None) -> str:
-        """Where objects are listed and created; without a namespace, across all of them."""
+        """The path to list and create objects; without a namespace, to list all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if not self.namespaced or not namespace:
             return f"{root}/{self.plural}"
         return f"{root}/namespaces/{_segment(namespace)}/{self.plural}"
 
     def path(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
-        """Where one object lives."""
+        """The path of one object."""
         if self.namespaced and not namespace:
-            raise ValueError(f"{self.plural} {name!r}: a namespace is needed to name one of these")
+            raise ValueError(f"{self.plural} {name!r}: the namespace is missing")
         path = f"{self.collection_path(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
 
@@ -66,7 +66,7 @@ class Resource:
 
 
 def _segment(name: str) -> str:
-    # A name from a job file must never reach another object's path: "../secrets/x", "a?b", "".
+    # A name from a job file must never lead to another object's path: "../secrets/x", "a?b", "".
     if name in ("", ".", ".."):
         raise ValueError(f"{name!r} cannot be the name of a Kubernetes object")
     return quote(name, safe=":")

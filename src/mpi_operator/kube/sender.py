@@ -1,4 +1,4 @@
-"""A request until it is answered: credentials, retries, the deadline, the fence, the counting."""
+"""Sends a request until it is answered: credentials, retries, deadline, fence, metrics."""
 
 import asyncio
 import copy
@@ -18,12 +18,12 @@ from .transport import Timeouts
 
 T = TypeVar("T")
 
-# One try of a request: what to show the server and how long it may take → code and result.
+# One try of a request, with a credential and a time limit in seconds; code and result.
 Try = Callable[[Credential, float], Awaitable[tuple[int, T]]]
 
 
 class Sender:
-    """Tries a request until it is answered, refused for good, or too late."""
+    """Retries a request until it is answered, refused for good, or out of time."""
 
     def __init__(
         self,
@@ -42,21 +42,21 @@ class Sender:
         self._clock = clock
 
     def fenced_by(self, fence: Fence) -> "Sender":
-        """The same sender, for writes that need permission."""
+        """The same sender, which asks the fence before each write."""
         fenced = copy.copy(self)
         fenced._fence = fence
         return fenced
 
     async def send(self, request: Request, attempt: Try[T]) -> T:
-        """The result of the first `attempt` that is answered well."""
-        # A login may take a person a minute: not a part of our deadline, and in nobody's way.
+        """The result of the first `attempt` that succeeds."""
+        # A login may take a user a minute. That must not use up the deadline or occupy a slot.
         await self._credentials.current()
-        # Held between tries too: a server that answers 429 wants fewer at a time.
+        # Held between tries too: a server that answers 429 wants fewer concurrent requests.
         async with self._slots:
             return await self._until_answered(request, attempt)
 
     async def open(self, request: Request, attempt: Try[T]) -> T:
-        """The same for an answer without end, which takes no slot: its beginning may take long."""
+        """The same for a stream, which takes no slot because it may take long to begin."""
         await self._credentials.current()
         return await self._until_answered(request, attempt)
 
@@ -74,7 +74,7 @@ class Sender:
                 if delay is None or self._clock() + delay >= deadline:
                     raise
                 was_refused = was_refused or isinstance(error, errors.Unauthorized)
-                reason = type(error).__name__  # the server's own words could be any number
+                reason = type(error).__name__  # not its message, which varies
                 self._metrics.retries.labels(request.verb, request.resource, reason).inc()
             await asyncio.sleep(delay)
         raise AssertionError("unreachable")
@@ -94,7 +94,7 @@ class Sender:
             raise
         except errors.NotSent:
             raise
-        except BaseException:  # a cancellation too: the request may be on its way
+        except BaseException:  # cancellation too: the request may be on its way
             self._doubt(request, True)
             raise
         finally:
@@ -107,7 +107,7 @@ class Sender:
             self._fence.doubt()
 
     def _time_limit(self, request: Request, left: float) -> float:
-        if left <= 0:  # credentials took all the time; a limit of 0 would be none
+        if left <= 0:  # credentials took all the time; a limit of 0 would mean no limit
             raise errors.NotSent(f"{request.verb} {request.path}: no time left to send it")
         if request.is_read:
             return min(self._timeouts.read, left)
@@ -118,7 +118,7 @@ class Sender:
         self, request: Request, error: errors.KubeError, credential: Credential, number: int
     ) -> float | None:
         if isinstance(error, errors.Unauthorized):
-            # Refused at the door, so nothing happened: one more try with fresher papers, if any.
+            # Refused before it did anything: try once more with a new credential, if there is one.
             return 0.0 if await self._credentials.refused(credential) else None
         return delay_before_retry(
             error, is_read=request.is_read, attempt=number, random=random.random

@@ -1,7 +1,7 @@
-"""A cache of objects that readers can ask and only its informer can change.
+"""A store of cached objects with indexes, which only its informer changes.
 
-Versions only go forward: what is older than what is known is not stored. That is what lets three
-sources feed one store (the watch, a relist, the answers to our own writes) in any order.
+Versions only go forward: an older version of an object is not stored. So the watch, a relist and
+the answers to our own writes can feed one store in any order.
 """
 
 import logging
@@ -19,7 +19,7 @@ Index = Callable[[T], Iterable[str]]
 
 
 class Store(Generic[T]):
-    """What readers see."""
+    """The store as readers see it."""
 
     def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
         self._objects: dict[Key, T] = {}
@@ -39,19 +39,19 @@ class Store(Generic[T]):
         return key in self._objects
 
     def where(self, index: str, value: str) -> list[T]:
-        """The objects for which an index gives this value, in no particular order."""
+        """The objects with this value in an index, in no particular order."""
         return [self._objects[key] for key in self._keys[index].get(value, ())]
 
     def count(self, index: str, value: str) -> int:
-        """How many there are for which an index gives this value."""
+        """How many objects have this value in an index."""
         return len(self._keys[index].get(value, ()))
 
 
 class WritableStore(Store[T]):
-    """What the informer sees."""
+    """The store as the informer sees it."""
 
     def put(self, new: T) -> None:
-        """Store an object in place of the one with the same key."""
+        """Store an object, replacing the one with the same key."""
         key = new.metadata.key
         self.remove(key)
         self._objects[key] = new
@@ -60,7 +60,7 @@ class WritableStore(Store[T]):
                 self._keys[name].setdefault(value, set()).add(key)
 
     def remove(self, key: Key) -> T | None:
-        """Forget an object; the one that was there."""
+        """Remove and return an object."""
         old = self._objects.pop(key, None)
         if old is not None:
             for name in self._indexes:
@@ -69,7 +69,7 @@ class WritableStore(Store[T]):
         return old
 
     def has_newer(self, key: Key, version: str) -> bool:
-        """Whether what is stored comes after this version."""
+        """Whether the stored object is newer than this version."""
         known = self._objects.get(key)
         return known is not None and is_newer(known.metadata.resource_version, version)
 
@@ -85,8 +85,8 @@ class WritableStore(Store[T]):
         try:
             return set(self._indexes[name](known))
         except Exception:
-            # One object that an index cannot read must not stop the others.
-            log.exception("an index failed", extra={"index": name, "key": str(known.metadata.key)})
+            # One object with a failing index must not stop the others.
+            log.exception("Index failed", extra={"index": name, "key": str(known.metadata.key)})
             return set()
 
     def _unindex(self, name: str, value: str, key: Key) -> None:

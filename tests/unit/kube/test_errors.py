@@ -159,8 +159,15 @@ def test_when_the_server_wants_to_hear_from_us_again(header, detail, seconds):
             id="a version that is too old",
         ),
         pytest.param(status(code=500, message="no"), errors.ServerError, "no", id="by code"),
-        pytest.param(b"null", errors.ServerError, "a watch error that is no Status: b'null'"),
-        pytest.param(b'"\xff"', errors.ServerError, "a watch error that is no Status: ", id="utf8"),
+        pytest.param(
+            b"null", errors.ServerError, "the watch sent an error that is not a Status: b'null'"
+        ),
+        pytest.param(
+            b'"\xff"',
+            errors.ServerError,
+            "the watch sent an error that is not a Status: ",
+            id="utf8",
+        ),
     ],
 )
 def test_an_error_inside_a_watch(raw, kind, message):

@@ -226,7 +226,10 @@ async def test_of_many_calls_only_so_many_are_sent_at_once():
 )
 async def test_an_answer_that_is_no_object_is_told(body):
     async with talking(says(body)) as (_, client):
-        with pytest.raises(errors.Undecodable, match=r"^get /api/v1/namespaces/team/pods/x: not "):
+        with pytest.raises(
+            errors.Undecodable,
+            match=r"^get /api/v1/namespaces/team/pods/x: the answer does not conform ",
+        ):
             await get(client)
 
 
@@ -317,7 +320,7 @@ async def test_an_event_of_two_megabytes_is_one_event():
         pytest.param(
             streams(b'{"type": "ERROR", "object": null}\n'),
             errors.ServerError,
-            "no Status",
+            "not a Status",
             id="an error that says nothing",
         ),
         pytest.param(streams(line("ADDED")[:20]), errors.Undecodable, "watch /api", id="half"),

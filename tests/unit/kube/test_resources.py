@@ -65,7 +65,7 @@ def test_a_namespace_that_would_be_another_path_is_refused(namespace):
 
 @pytest.mark.parametrize("namespace", ["", None])
 def test_one_object_of_a_namespaced_kind_needs_a_namespace(namespace):
-    with pytest.raises(ValueError, match="pods 'x': a namespace is needed"):
+    with pytest.raises(ValueError, match="pods 'x': the namespace is missing"):
         PODS.path("x", namespace)
 
 
