@@ -1,15 +1,15 @@
 #!/bin/sh
-# Runs the command of the container. Before that,
-# - for sshd, or a shell that may start it: a host key where none is mounted, and the container's environment for the
-#   sessions, which otherwise start with an empty one;
-# - for a launcher: waits until the names of the workers are known.
-# Where the operator has brought its own scripts (/etc/mpi), these do the second and the third: they know better what to wait for.
-# A pod's `command` replaces this script. Nothing is lost by that with our operator: it starts sshd in the same way.
+# Runs the command of the container. Before that:
+# - for sshd, or a shell that may start it, it generates a host key if none is mounted, and passes the container's
+#   environment to sshd's sessions, which otherwise start with an empty one;
+# - for a launcher, it waits until the names of the workers resolve.
+# If the operator's own scripts are mounted (/etc/mpi), they pass the environment and wait for the workers instead.
+# A pod's `command` replaces this script. With our operator nothing is lost: it starts sshd in the same way.
 set -eu
 
 scripts=/etc/mpi
-private=/tmp/.mpi-operator # for what is made here; sshd_config knows this path
-own='HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|TERM|HOSTNAME|_' # of this process, not of the container
+private=/tmp/.mpi-operator # for generated files; sshd_config contains this path
+own='HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|TERM|HOSTNAME|_' # variables of this process, not of the container
 
 is_sshd() { [ "${1##*/}" = sshd ]; }
 
@@ -27,12 +27,12 @@ make_host_key() {
   ssh-keygen -q -t ed25519 -N '' -C '' -f "$private/host_key"
 }
 
-# `SetEnv NAME="value" …` is one line, so a value of several lines cannot be handed on this way.
+# `SetEnv NAME="value" …` is one line, so multi-line values are left out.
 set_env() {
   env -0 | sed -zE "/\n/d; /^($own)=/d; /^[A-Za-z_][A-Za-z0-9_]*=/!d; s/[\\\\\"]/\\\\&/g; s/=(.*)/=\"\1\"/" | tr '\0' ' '
 }
 
-# The file after the last -f, which is the one that sshd reads.
+# The file after the last -f: sshd reads that one.
 configuration_of() {
   file=/etc/ssh/sshd_config option=
   for argument; do
@@ -47,7 +47,7 @@ write_configuration() (
   printf 'SetEnv %s\nInclude %s\n' "$(set_env)" "$(configuration_of "$@")" >"$private/sshd_config"
 )
 
-find_unknown() { # sets `unknown` to a host that has no address yet
+find_unknown() { # sets `unknown` to a host that does not resolve yet
   unknown=
   for host in $(hostname) $(sed 's/[: ].*//' "$scripts/hostfile"); do
     getent hosts "$host" >/dev/null || { unknown=$host && return 0; }

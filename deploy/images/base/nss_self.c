@@ -1,12 +1,12 @@
-/* An NSS module: whoever has no line in /etc/passwd is still somebody.
+/* An NSS module that gives a name to a process whose uid has no line in /etc/passwd.
  *
- * Clusters run pods as uids that no image knows. ssh and sshd refuse to work for those: "No user exists for uid 12345".
- * This module, which nsswitch.conf asks after /etc/passwd, has one answer: the process itself is "user12345", and its
- * home is /home/mpiuser.
+ * Clusters run pods as uids that no image knows, and ssh and sshd reject those: "No user exists for uid 12345".
+ * This module comes after /etc/passwd in nsswitch.conf and has one answer: the calling process is "user12345", with
+ * the home directory /home/mpiuser.
  *
- * Why not a passwd file that is written at start (nss-extrausers, or /etc/passwd made writable): it needs an entry point,
- * which a pod's command replaces; it needs a writable file system; and who can write it can invent users for setuid
- * programs. Here nothing is written, and a setuid program hears of nobody.
+ * Why not write a passwd file at start (nss-extrausers, or a writable /etc/passwd)? That needs an entry point, which a
+ * pod's command replaces, and a writable file system, and anyone who can write it can invent users for setuid
+ * programs. This module writes nothing, and gives setuid programs no answer.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static char *append(char **end, size_t *left, const char *text) {
   return start;
 }
 
-/* Root is always in /etc/passwd; where the two uids differ, somebody lends rights to somebody else. */
+/* Root is always in /etc/passwd. If the uids differ, this is a setuid program. */
 static int is_plain_user(void) { return geteuid() != 0 && getuid() == geteuid() && getgid() == getegid(); }
 
 static void own_name(char *name, size_t size) { snprintf(name, size, "user%u", (unsigned)geteuid()); }
@@ -42,7 +42,7 @@ static enum nss_status answer(struct passwd *entry, char *buffer, size_t size, i
       (entry->pw_gecos = append(&buffer, &size, "")) && (entry->pw_dir = append(&buffer, &size, HOME)) &&
       (entry->pw_shell = append(&buffer, &size, SHELL)))
     return NSS_STATUS_SUCCESS;
-  *error = ERANGE; /* the caller comes back with a larger buffer */
+  *error = ERANGE; /* the caller retries with a larger buffer */
   return NSS_STATUS_TRYAGAIN;
 }
 

@@ -3,8 +3,8 @@
 ARG debian=trixie
 FROM mpioperator/toolchain:${debian}
 ARG version=2021.18.1
-# - Debian's pip puts everything below `local`.
-# - A wheel has no symbolic links: the same library is in it up to four times.
+# - Debian's pip installs below `local`.
+# - Wheels have no symbolic links, so this one contains the same library up to four times.
 COPY setvars.sh link_duplicates.py /opt/intel/oneapi/
 RUN pip install --no-cache-dir --no-deps --break-system-packages --prefix /installed \
       impi-rt==$version impi-devel==$version \

@@ -1,7 +1,7 @@
-"""Makes links of files that have the same bytes, below a directory.
+"""Replaces duplicate files below a directory by symbolic links.
 
-The shortest name of a kind is what compilers link with and the longest says the version; which of
-them is the file does not matter.
+Compilers link with the shortest name, and the longest one has the version. Which of them is the
+file does not matter.
 """
 
 import hashlib
