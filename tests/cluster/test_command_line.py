@@ -12,12 +12,12 @@ from devcluster import runs, slots
 from tests.support import traces
 from tests.support.devcluster_command import Command, devcluster_command
 
-pytestmark = pytest.mark.timeout(300)  # clusters of their own, on a machine that may be busy
+pytestmark = pytest.mark.timeout(300)  # each test starts its own cluster
 
 
 @pytest.fixture
 def devcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
-    """Runs `python -m devcluster`, and takes everything down in the end."""
+    """Runs `python -m devcluster`; every cluster is taken down after the test."""
     if reason := clusters.unsupported_reason():
         pytest.skip(reason)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -25,13 +25,13 @@ def devcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
     devcluster_command("down", "--all")
 
 
-def parts(status: subprocess.CompletedProcess[str]) -> dict[str, dict[str, str]]:
+def components(status: subprocess.CompletedProcess[str]) -> dict[str, dict[str, str]]:
     [found] = json.loads(status.stdout)
-    return {part["name"]: part for part in found["components"]}
+    return {each["name"]: each for each in found["components"]}
 
 
 def dead(status: subprocess.CompletedProcess[str]) -> set[str]:
-    return {name for name, part in parts(status).items() if part["state"] == "dead"}
+    return {name for name, component in components(status).items() if component["state"] == "dead"}
 
 
 def test_a_cluster_with_nodes_goes_up_is_repaired_and_goes_down(devcluster, busybox):
@@ -40,13 +40,13 @@ def test_a_cluster_with_nodes_goes_up_is_repaired_and_goes_down(devcluster, busy
     [directory] = runs.detached()
     [slot] = slots.of(directory)
     status = devcluster("status", "-o", "json")
-    assert parts(status).keys() >= {"etcd", "coredns", "node-0", "node-0.kubelet"}
+    assert components(status).keys() >= {"etcd", "coredns", "node-0", "node-0.kubelet"}
     assert dead(status) == set()
 
-    os.kill(int(parts(status)["node-0"]["pid"]), signal.SIGKILL)
+    os.kill(int(components(status)["node-0"]["pid"]), signal.SIGKILL)
     assert "node-0" in dead(devcluster("status", "-o", "json"))
     again = devcluster("up")
-    assert "started again: node-0" in again.stderr
+    assert "restarted node-0" in again.stderr
     assert again.stdout == up.stdout
     assert dead(devcluster("status", "-o", "json")) == set()
 

@@ -138,7 +138,8 @@ def test_an_unknown_name_is_an_error_with_the_known_ones(reader, verb):
     options = ("--workers", "1") if verb == "scale" else ()
     code, out, err = reader.run(verb, "po", *options)
     assert (code, out) == (1, "")
-    assert re.fullmatch(r"mpijob: no job po: your jobs are pi \(run \d+-\w+\)\n", err)
+    assert err.startswith("mpijob: no job po: ")
+    assert " pi (run " in err
 
 
 def test_an_invalid_size_is_rejected(reader):
