@@ -94,7 +94,7 @@ async def test_a_node_that_ends_while_commands_run_has_nothing_to_complain_of(
         await pods.until_phase("w", "Running")
         await pods.create("caller", "ssh", "w", "echo ready; sleep 600")
         await until(lambda: has_printed(pods, "caller", "ready"))
-    gc.collect()  # that is when asyncio tells of errors that nobody has looked at
+    gc.collect()  # makes asyncio report exceptions that were never retrieved
     assert [record.getMessage() for record in caplog.records] == []
 
 

@@ -66,7 +66,7 @@ if seen:
     ("implementation", "worker", "seen"),
     [
         *(pytest.param(each, ONE, "3 5", id=f"{each}: those of its worker") for each in PACKAGES),
-        pytest.param("MPICH", {}, "3,5 3,5", id="those of the user, where nobody asks for any"),
+        pytest.param("MPICH", {}, "3,5 3,5", id="the user's, if no container requests any"),
     ],
 )
 async def test_what_the_ranks_of_an_mpi_see(run, tmp_path, implementation, worker, seen):

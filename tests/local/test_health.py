@@ -32,7 +32,7 @@ async def start(pods, script, policy="Never", **container):
     )
 
 
-async def told(pods):
+async def container_status(pods):
     return (await pods.status("p"))["containerStatuses"][0]
 
 
@@ -49,7 +49,7 @@ async def test_one_that_is_no_longer_well_is_started_again(pods):
     is_well = probe("test $(wc -l < /keep/log) -gt 1")
     await start(pods, script, "OnFailure", livenessProbe=is_well)
     await until_told(pods, restartCount=1, ready=True)
-    last = (await told(pods))["lastState"]["terminated"]
+    last = (await container_status(pods))["lastState"]["terminated"]
     assert last["exitCode"] == 3
     assert last["message"] == "Container main failed liveness probe"
 
@@ -67,7 +67,7 @@ async def test_nothing_else_is_asked_before_it_has_started(pods):
     script = "sleep 0.6; ls /keep/asked; touch /keep/up; " + FOREVER
     await start(pods, script, startupProbe=startup, readinessProbe=asked)
     await pods.until_phase("p", "Running")
-    assert (await told(pods))["started"] is False
+    assert (await container_status(pods))["started"] is False
     await until_told(pods, started=True, ready=False)
     assert "No such file" in (await pods.output("p"))[0]
 

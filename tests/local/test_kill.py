@@ -1,4 +1,4 @@
-"""Nothing survives: neither a killed node, nor one that is killed together with its warden."""
+"""No process survives a killed node, nor a node that is killed together with its fork server."""
 
 import os
 import signal
@@ -33,9 +33,9 @@ def owner(root, kind):
     process.communicate()
 
 
-def warden_of(process) -> int:
-    [warden] = [pid for pid, parent in process_tree.parents().items() if parent == process.pid]
-    return warden
+def fork_server_of(process) -> int:
+    [found] = [pid for pid, parent in process_tree.parents().items() if parent == process.pid]
+    return found
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -46,8 +46,8 @@ def test_with_the_node_its_processes_end(owner, root, number):
     assert run_directories.reap(root) != []
 
 
-def test_with_the_warden_its_processes_end(owner, root):
-    os.kill(warden_of(owner), signal.SIGKILL)
+def test_with_the_fork_server_its_processes_end(owner, root):
+    os.kill(fork_server_of(owner), signal.SIGKILL)
     block_until(lambda: count("sleep", NAP) == 0, 5)
     owner.kill()
     owner.wait()
@@ -56,9 +56,11 @@ def test_with_the_warden_its_processes_end(owner, root):
 
 def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
     processes = marked(root)
-    keepers = [warden_of(owner), *process_tree.descendants(warden_of(owner))]
-    keepers = [pid for pid in keepers if pid in processes and _is_helper(pid)]
-    for pid in (owner.pid, *keepers):
+    fork_server = fork_server_of(owner)
+    below = [fork_server, *process_tree.descendants(fork_server)]
+    helpers = [pid for pid in below if pid in processes and _is_helper(pid)]
+    assert len(helpers) == 2, "the fork server, and the init process of the pod"
+    for pid in (owner.pid, *helpers):
         os.kill(pid, signal.SIGKILL)
     owner.wait()
     if kind is Kind.NAMESPACES:
@@ -69,4 +71,4 @@ def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
 
 
 def _is_helper(pid: int) -> bool:
-    return b"warden" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"fork_server" in Path(f"/proc/{pid}/cmdline").read_bytes()

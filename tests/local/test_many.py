@@ -18,7 +18,7 @@ MARK = f"mpi-operator-many-{os.getpid()}"
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """A temporary directory that nobody else uses."""
+    """A temporary directory of its own."""
     place = tmp_path / "tmp"
     place.mkdir()
     for name in ("TMPDIR", "TMP", "TEMP"):

@@ -72,7 +72,7 @@ async def test_a_job_that_is_deleted_leaves_nothing(pods, installation):
 
 
 def abandoned_segments() -> set[str]:
-    """What Open MPI has left in the memory that all of this machine share, and nobody uses."""
+    """Unused segments that Open MPI has left in the shared memory of the machine."""
     there = {str(entry) for entry in Path("/dev/shm").rglob("*segment*")}
     return there - {path for path in there if any(path in maps for maps in all_maps())}
 

@@ -244,9 +244,9 @@ async def test_restarts_in_place(pods):
         container={"volumeMounts": [{"name": "e", "mountPath": "/keep"}]},
     )
     status = await pods.end_of("p")
-    told = status["containerStatuses"][0]
-    assert (status["phase"], told["restartCount"]) == ("Succeeded", 2)
-    assert told["lastState"]["terminated"]["exitCode"] == 1
+    container = status["containerStatuses"][0]
+    assert (status["phase"], container["restartCount"]) == ("Succeeded", 2)
+    assert container["lastState"]["terminated"]["exitCode"] == 1
 
 
 async def test_what_a_container_leaves_behind_ends_with_it(pods):

@@ -19,7 +19,7 @@ def scripts(request, tmp_path):
 
 @contextmanager
 def listening(family=socket.AF_INET):
-    """A port on which somebody listens."""
+    """A port with a listener."""
     host = "::1" if family == socket.AF_INET6 else "127.0.0.1"
     with socket.create_server((host, 0), family=family) as server:
         yield server.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What is said about a pod, from what its containers did."""
+"""The status of a pod, from the status of its containers."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -56,7 +56,7 @@ def condition(found, kind):
             [container(Running(NOW), is_init=True, is_sidecar=True), container(WELL)],
             "Never",
             "Succeeded",
-            id="a sidecar keeps nobody from succeeding",
+            id="a running sidecar does not matter",
         ),
     ],
 )

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mpi_operator.local.kubelet import probes
-from tests.unit.local_pods.manifests import make_container
+from tests.unit.local.kubelet.manifests import make_container
 
 
 async def no_command(argv):
@@ -50,14 +50,14 @@ async def test_by_a_page(code, ready):
     server.close()
 
 
-async def test_one_that_takes_too_long_is_no():
+async def test_a_probe_that_times_out_fails():
     async def execute(argv):
         await asyncio.sleep(60)
 
     assert not await ask({"exec": {"command": ["x"]}, "timeoutSeconds": 0.05}, execute=execute)
 
 
-def test_minds_are_changed_by_several_answers():
+def test_a_result_changes_after_several_answers():
     thresholds = probes.Thresholds(success_threshold=2, failure_threshold=3)
     heard = [thresholds.add(good) for good in (True, False, True, True, False, False, True)]
     assert heard == [False, False, False, True, True, True, True]
@@ -77,7 +77,7 @@ def answering(*good):
 
 
 @pytest.mark.looptime
-async def test_one_that_starts_is_asked_often_and_has_all_the_time_it_is_given():
+async def test_a_starting_container_is_probed_often_and_has_its_whole_time():
     probe = {"initialDelaySeconds": 2, "periodSeconds": 10, "failureThreshold": 3}
     ask, times = answering(False, False, True)
     assert await probes.has_started(probe, ask)
@@ -88,7 +88,7 @@ async def test_one_that_starts_is_asked_often_and_has_all_the_time_it_is_given()
 
 
 @pytest.mark.looptime
-async def test_a_life_ends_after_several_refusals_in_a_row():
+async def test_a_container_is_not_alive_after_several_failures_in_a_row():
     ask, times = answering(True, False, True, False, False)
     await probes.until_not_alive({"periodSeconds": 5, "failureThreshold": 2}, ask)
     assert times == [0, 5, 10, 15, 20]

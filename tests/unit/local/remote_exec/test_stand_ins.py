@@ -98,7 +98,7 @@ def test_where_a_rank_belongs(variables, host):
     assert host_of_rank(variables) == host
 
 
-def test_who_needs_it():
+def test_only_launchers_of_open_mpi_need_it():
     assert is_open_mpi_launcher({"PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile"})
     assert not is_open_mpi_launcher({"HYDRA_HOST_FILE": "/etc/mpi/hostfile"})
 
@@ -121,7 +121,7 @@ def test_ours_is_found_before_the_real_one(argv, words, path):
 
 @pytest.fixture
 def mpirun(tmp_path):
-    """Calls our mpirun; the real one prints what it was told."""
+    """Calls our mpirun; the real one prints its arguments."""
     real, ours = tmp_path / "real", tmp_path / "ours"
     says = (
         'echo "$*"; echo "$MPI_OPERATOR_HOSTS $PRTE_MCA_odls_base_exec_agent"; env | grep -c _file='
@@ -153,19 +153,23 @@ def mpirun(tmp_path):
         pytest.param(["--hostfile", "other"], 3, "d,d,d", id="another hostfile"),
     ],
 )
-def test_mpirun_knows_one_host_and_its_ranks_all(mpirun, tmp_path, words, slots, hosts):
+def test_mpirun_gets_one_host_and_its_ranks_get_all(mpirun, tmp_path, words, slots, hosts):
     (tmp_path / "other").write_text("d slots=3\n")
-    told, _ = mpirun(*words, "-n", "2", "a")
-    assert told == [f"--host localhost:{slots} -n 2 a", f"{hosts} /pod/bin/mpi-operator-rank", "0"]
+    printed, _ = mpirun(*words, "-n", "2", "a")
+    assert printed == [
+        f"--host localhost:{slots} -n 2 a",
+        f"{hosts} /pod/bin/mpi-operator-rank",
+        "0",
+    ]
 
 
 def test_a_hostfile_that_is_not_there_is_named(mpirun):
-    told, complaint = mpirun("--hostfile", "nowhere", "a")
-    assert told == []
+    printed, complaint = mpirun("--hostfile", "nowhere", "a")
+    assert printed == []
     assert "No such file or directory: 'nowhere'" in complaint
 
 
-def test_a_missing_mpirun_is_told(mpirun, tmp_path):
+def test_a_missing_mpirun_is_reported(mpirun, tmp_path):
     _, complaint = mpirun("a", path=str(Path(tmp_path, "ours")))
     assert complaint.startswith("mpirun: ")
     assert "not found in PATH" in complaint

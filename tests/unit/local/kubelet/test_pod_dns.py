@@ -2,7 +2,7 @@
 
 from mpi_operator.kube.resources import Key
 from mpi_operator.local.kubelet.pod_dns import PodDNS, names_of
-from tests.unit.local_pods.manifests import make_pod
+from tests.unit.local.kubelet.manifests import make_pod
 
 
 def worker(index=0, name=""):

@@ -1,4 +1,4 @@
-"""Which GPUs there are, and how a program is told of its own."""
+"""The GPUs of the machine, and the variables that assign them."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ from mpi_operator.local.kubelet.container_env import (
     machine_environment,
 )
 from mpi_operator.local.kubelet.downward_api import UnknownField
-from tests.unit.local_pods.manifests import make_container, make_pod
+from tests.unit.local.kubelet.manifests import make_container, make_pod
 
 OBJECTS = {
     (CONFIG_MAPS, "settings"): {"data": {"COLOUR": "red", "SIZE": "9"}},

@@ -1,4 +1,4 @@
-"""Messages to helper processes, and how light those are."""
+"""Messages to helper processes, and what those import."""
 
 import os
 import socket
@@ -66,19 +66,21 @@ def test_the_end_is_told(pair):
 def loaded(code: str, *arguments: str) -> set[str]:
     """What a helper process has imported."""
     argv = [sys.executable, "-S", "-E", "-s", "-X", "importtime", "-c", code, *arguments]
-    told = subprocess.run(argv, capture_output=True, text=True, check=False).stderr
-    return {line.rpartition("|")[2].strip() for line in told.splitlines() if "|" in line}
+    printed = subprocess.run(argv, capture_output=True, text=True, check=True).stderr
+    return {line.rpartition("|")[2].strip() for line in printed.splitlines() if "|" in line}
 
 
-def test_the_warden_starts_with_next_to_nothing():
+def test_the_fork_server_starts_with_next_to_nothing():
     start = host._START.replace("fork_server.main(int(sys.argv[3]))", "")
     modules = loaded(start, str(PACKAGE.parent), str(PACKAGE), "0")
     assert "mpi_operator.local.sandbox.pod_init" in modules
     assert modules.isdisjoint({"socket", "signal", "typing", "contextlib", "subprocess", "msgspec"})
 
 
-def test_the_agent_starts_with_even_less():
-    modules = loaded(f"import runpy; exec(open({str(PACKAGE / 'agent.py')!r}).read(), {{}})")
+@pytest.mark.parametrize("program", ["agent.py", "lone_mpirun.py"])
+def test_programs_in_pods_start_with_even_less(program):
+    file = str(PACKAGE / "remote_exec" / program)
+    modules = loaded(f"import runpy; exec(open({file!r}).read(), {{}})")
     assert modules.isdisjoint({"socket", "signal", "typing", "json", "ctypes"})
 
 

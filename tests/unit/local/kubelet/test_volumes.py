@@ -9,7 +9,7 @@ import pytest
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
 from mpi_operator.local.kubelet import volumes
 from mpi_operator.local.kubelet.config_sources import Missing, Sources
-from tests.unit.local_pods.manifests import make_pod
+from tests.unit.local.kubelet.manifests import make_pod
 
 OBJECTS = {
     (CONFIG_MAPS, "c"): {"data": {"hostfile": "a\n", "script": "#!/bin/sh\n"}},
@@ -124,7 +124,7 @@ def file(text: str) -> volumes.File:
 
 def test_a_change_is_seen_at_once(tmp_path):
     volumes.write(tmp_path / "v", {"a": file("1"), "b": file("1")})
-    data = os.open(tmp_path / "v" / "..data", os.O_RDONLY)  # somebody in the middle of reading
+    data = os.open(tmp_path / "v" / "..data", os.O_RDONLY)  # a reader in the middle of reading
     assert volumes.write(tmp_path / "v", {"a": file("2"), "c": file("2")})
     os.close(data)
     assert contents(tmp_path / "v") == {"a": "2", "c": "2"}

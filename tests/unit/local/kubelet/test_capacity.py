@@ -1,4 +1,4 @@
-"""What fits on the machine."""
+"""Which pods fit on the machine."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ import pytest
 from mpi_operator.kube.resources import Key
 from mpi_operator.local.kubelet.capacity import GPU, Allocation, Allocator, Machine, requested
 from mpi_operator.local.kubelet.downward_api import quantity
-from tests.unit.local_pods.manifests import make_container, make_pod
+from tests.unit.local.kubelet.manifests import make_container, make_pod
 
 MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), lambda: ("0", "1"))
 
@@ -42,7 +42,7 @@ def test_limits_are_requests_where_there_are_none():
     assert requested(pod) == {GPU: 1}
 
 
-def test_what_is_taken_is_not_there():
+def test_allocated_resources_are_not_free():
     allocator = Allocator(MACHINE)
     assert isinstance(allocator.allocate(Key("a", "1"), {"cpu": Fraction(3)}), Allocation)
     refused = allocator.allocate(Key("a", "2"), {"cpu": Fraction(2)})
@@ -60,7 +60,7 @@ def test_oversubscription_is_for_cpus_and_memory():
     assert isinstance(allocator.allocate(Key("a", "2"), {GPU: Fraction(3)}), str)
 
 
-def test_gpus_are_dealt():
+def test_each_pod_gets_its_own_gpus():
     allocator = Allocator(MACHINE)
     allocations = [allocator.allocate(Key("a", name), {GPU: Fraction(1)}) for name in "12"]
     assert [each.gpus for each in allocations if isinstance(each, Allocation)] == [("0",), ("1",)]
@@ -68,7 +68,7 @@ def test_gpus_are_dealt():
     assert "Insufficient nvidia.com/gpu" in str(refused)
 
 
-def test_nobody_looks_for_gpus_where_none_are_wanted():
+def test_gpus_are_not_listed_unless_requested():
     def look() -> tuple[str, ...]:
         raise AssertionError("that takes a second")
 
