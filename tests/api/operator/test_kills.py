@@ -24,10 +24,16 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
 from tests.support.api_proxy import Forward, api_proxy
 from tests.support.crashing_operator import NEVER, Crash, CrashingOperator, crashing_operator
+from tests.support.job_lifecycle import (
+    EXPECTED_CREATIONS,
+    EXPECTED_EVENTS,
+    KINDS,
+    JobLifecycle,
+    Snapshot,
+)
 from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror, mirrored
 from tests.support.operator import Operator, account, started
-from tests.support.story import EXPECTED_BIRTHS, EXPECTED_EVENTS, KINDS, Story, World
 
 _AT_ONCE = 12  # lives
 
@@ -54,7 +60,7 @@ async def insider(
 async def test_a_killed_operator_that_is_started_again_ends_in_the_same_world(
     client: HttpClient, mirror: Mirror, insider: HttpClient
 ) -> None:
-    undisturbed, story = await _live(client, mirror, insider, NEVER)
+    undisturbed, lifecycle = await _live(client, mirror, insider, NEVER)
     assert undisturbed.crashes == 0
     writes = len(undisturbed.writes)
     slots = asyncio.Semaphore(_AT_ONCE)
@@ -62,7 +68,7 @@ async def test_a_killed_operator_that_is_started_again_ends_in_the_same_world(
     async def live(at: int) -> int:
         async with slots:
             crash = Crash(at, is_answered=True)
-            crashing, _ = await _live(client, mirror, insider, crash, story.scenes)
+            crashing, _ = await _live(client, mirror, insider, crash, lifecycle.states)
             return crashing.crashes
 
     # A few more than there were, because runs differ a little, and one that no run reaches.
@@ -85,8 +91,8 @@ async def test_a_killed_operator_that_is_started_again_ends_in_the_same_world(
 async def test_an_operator_that_dies_again_and_again_gets_there_all_the_same(
     client: HttpClient, mirror: Mirror, insider: HttpClient, crash: Crash
 ) -> None:
-    _, story = await _live(client, mirror, insider, NEVER)
-    crashing, _ = await _live(client, mirror, insider, crash, story.scenes)
+    _, lifecycle = await _live(client, mirror, insider, NEVER)
+    crashing, _ = await _live(client, mirror, insider, crash, lifecycle.states)
     assert crashing.crashes > 5
 
 
@@ -95,22 +101,24 @@ async def _live(
     mirror: Mirror,
     insider: HttpClient,
     crash: Crash,
-    expected: dict[str, World] | None = None,
-) -> tuple[CrashingOperator, Story]:
+    expected: dict[str, Snapshot] | None = None,
+) -> tuple[CrashingOperator, JobLifecycle]:
     """A life in a namespace of its own, in which the operator dies."""
-    story = Story(mirror, Jobs(client, await _namespace(client, mirror)), expected=expected or {})
-    async with crashing_operator(insider, story.namespace, crash) as crashing:
+    lifecycle = JobLifecycle(
+        mirror, Jobs(client, await _namespace(client, mirror)), expected=expected or {}
+    )
+    async with crashing_operator(insider, lifecycle.namespace, crash) as crashing:
         try:
-            await story.tell()
+            await lifecycle.run()
         except Exception as error:
-            error.add_note(f"{story.namespace}: crashed {crash}; writes: {crashing.writes}")
+            error.add_note(f"{lifecycle.namespace}: crashed {crash}; writes: {crashing.writes}")
             raise
-    assert story.births() == EXPECTED_BIRTHS, f"crashed {crash}: {crashing.writes}"
-    reasons = await story.event_reasons()
+    assert lifecycle.creations() == EXPECTED_CREATIONS, f"crashed {crash}: {crashing.writes}"
+    reasons = await lifecycle.event_reasons()
     assert reasons <= EXPECTED_EVENTS
     # Events follow what they tell of, so those who die in between leave a few untold.
     assert len(EXPECTED_EVENTS - reasons) <= 2 * crashing.crashes
-    return crashing, story
+    return crashing, lifecycle
 
 
 async def _namespace(client: HttpClient, mirror: Mirror) -> str:
@@ -146,7 +154,7 @@ async def test_a_process_that_is_killed_and_started_again_ends_in_the_same_world
     client: HttpClient, mirror: Mirror, insider: HttpClient, control_plane: ControlPlane,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    undisturbed, story = await _live(client, mirror, insider, NEVER)
+    undisturbed, lifecycle = await _live(client, mirror, insider, NEVER)
     writes = len(undisturbed.writes)
     crashes = [
         Crash(2, is_answered=True),
@@ -160,7 +168,7 @@ async def test_a_process_that_is_killed_and_started_again_ends_in_the_same_world
         directory.mkdir()
         namespace = await _namespace(client, mirror)
         killer = Killer(crash)
-        retold = Story(mirror, Jobs(client, namespace), expected=story.scenes)
+        retold = JobLifecycle(mirror, Jobs(client, namespace), expected=lifecycle.states)
         async with api_proxy(control_plane, directory, killer) as admin:
             kubeconfig = await account(client, admin, namespace, directory, "namespaced.yaml")
             flags = (f"--namespace={namespace}", f"--lock-namespace={namespace}")
@@ -169,9 +177,9 @@ async def test_a_process_that_is_killed_and_started_again_ends_in_the_same_world
                 restarting = asyncio.create_task(
                     _kill_and_restart(client, process, killer, namespace)
                 )
-                await retold.tell()
+                await retold.run()
                 await restarting
-        assert retold.births() == EXPECTED_BIRTHS, str(crash)
+        assert retold.creations() == EXPECTED_CREATIONS, str(crash)
 
     async with asyncio.TaskGroup() as group:
         for number, crash in enumerate(crashes):

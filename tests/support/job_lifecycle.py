@@ -1,7 +1,7 @@
-"""One whole life of a job, told in scenes, and what the world looks like after each of them.
+"""One whole life of a job, and what the cluster looks like after each step of it.
 
-Whoever tells it is patient: it waits for facts, so that an operator may die in any scene. A world
-has no uids, times, versions or random names in it, so that two lives can be compared.
+It waits for facts, so that an operator may crash at any step. Snapshots have no uids, times,
+versions or random names in them, so that two lives can be compared.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from tests.support.jobs import Jobs
 from tests.support.mirror import Mirror
 from tests.support.mpijobs import MPIJOBS, mpijob
 
-World: TypeAlias = dict[str, Any]
+Snapshot: TypeAlias = dict[str, Any]
 
 KINDS = (MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
 JOB = "pi"
@@ -28,7 +28,7 @@ _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RANDOM_NAME = re.compile(r"(kube-api-access|-launcher)-[a-z0-9]{5}\b")
 # How often each object is made in the life below. Each worker is replaced once, and all pods are
 # made anew when the job is resumed; everything else is made once.
-EXPECTED_BIRTHS = {
+EXPECTED_CREATIONS = {
     "Pod pi-worker-0": 3,
     "Pod pi-worker-1": 3,
     "Pod pi-launcher-?": 2,
@@ -49,41 +49,41 @@ EXPECTED_EVENTS = {
 
 
 @dataclass
-class Story:
+class JobLifecycle:
     """A job's life in one namespace."""
 
     mirror: Mirror
     jobs: Jobs
-    scenes: dict[str, World] = field(default_factory=dict)
-    expected: dict[str, World] = field(default_factory=dict)  # of a life that nobody disturbed
+    states: dict[str, Snapshot] = field(default_factory=dict)
+    expected: dict[str, Snapshot] = field(default_factory=dict)  # of a life that nobody disturbed
 
     @property
     def namespace(self) -> str:
         return self.jobs.namespace
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         """Live it, from creation to what clean-up leaves."""
         policy = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1}
         await self.jobs.submit(mpijob(JOB, runPolicy=policy))
         await self._fails(f"{JOB}-worker-1")  # before anybody was told that it is there
         await self._pods_run()
-        await self._scene("it runs")
+        await self._reached("it runs")
         await self._fails(f"{JOB}-worker-0")
         await self.jobs.run(f"{JOB}-worker-0")
         await self._until(self._is_all_running)
-        await self._scene("a worker was replaced")
+        await self._reached("a worker was replaced")
         await self._set_suspend(True)
         await self._until(self._is_all_at_rest)
-        await self._scene("it is suspended")
+        await self._reached("it is suspended")
         await self._set_suspend(False)
         await self._pods_run()
-        await self._scene("it was resumed")
+        await self._reached("it was resumed")
         await self.jobs.succeed(self._launcher_pod())
         await self._until(lambda: self._has("Succeeded", "True"))
         await self._until(lambda: not self._phases() and not self._launcher_job())
-        await self._scene("it succeeded")
+        await self._reached("it succeeded")
 
-    def births(self) -> dict[str, int]:
+    def creations(self) -> dict[str, int]:
         """How many objects of each name there were."""
         born = Counter[str]()
         for resource in _OWNED:
@@ -140,17 +140,17 @@ class Story:
             and [count["active"] for count in counts.values()] == [0, 0]
         )
 
-    async def _scene(self, name: str) -> None:
-        """Remember what the world is like; where it is known what it should be, wait for that."""
+    async def _reached(self, name: str) -> None:
+        """Keep a snapshot; where it is known what it should be, wait for that."""
         if name in self.expected:
             wanted = self.expected[name]
             try:
-                await self.mirror.until(lambda: self.world() == wanted, self.namespace, 20)
+                await self.mirror.until(lambda: self.snapshot() == wanted, self.namespace, 20)
             except TimeoutError:
-                raise AssertionError(f"{name}: {_difference(wanted, self.world())}") from None
-        self.scenes[name] = self.world()
+                raise AssertionError(f"{name}: {_difference(wanted, self.snapshot())}") from None
+        self.states[name] = self.snapshot()
 
-    def world(self) -> World:
+    def snapshot(self) -> Snapshot:
         """What there is, less what is different in every life."""
         objects = {
             f"{resource.kind} {each['metadata']['name']}": _normal(each)
@@ -160,7 +160,7 @@ class Story:
         }
         text = json.dumps({"job": _normal_job(self._job()), **objects}, sort_keys=True)
         text = _UID.sub("<uid>", text.replace(self.namespace, "<namespace>"))
-        world: World = json.loads(_RANDOM_NAME.sub(r"\1-?", text))
+        world: Snapshot = json.loads(_RANDOM_NAME.sub(r"\1-?", text))
         return world
 
     async def _set_suspend(self, suspend: bool) -> None:
@@ -176,7 +176,7 @@ class Story:
         try:
             await self.mirror.until(fact, self.namespace, 40)
         except TimeoutError:
-            raise AssertionError(json.dumps(self.world(), indent=1)) from None
+            raise AssertionError(json.dumps(self.snapshot(), indent=1)) from None
 
     def _job(self) -> Manifest:
         return self.mirror.get(MPIJOBS, JOB, self.namespace) or {}
@@ -202,7 +202,7 @@ class Story:
         return script.count("echo ")
 
 
-def _difference(wanted: World, found: World) -> str:
+def _difference(wanted: Snapshot, found: Snapshot) -> str:
     before, after = (
         json.dumps(world, indent=1, sort_keys=True).splitlines() for world in (wanted, found)
     )
