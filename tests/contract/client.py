@@ -92,7 +92,7 @@ class ClientContract:
         assert created == await client.get(CONFIG_MAPS, "a", namespace)
         assert created["data"] == {"colour": "red"}
 
-    async def test_a_created_object_is_told_apart_by_uid_version_and_time(
+    async def test_a_created_object_has_a_uid_a_version_and_a_time(
         self, client: Client, namespace: str
     ):
         one = (await client.create(CONFIG_MAPS, config_map("a", namespace)))["metadata"]
@@ -101,7 +101,7 @@ class ClientContract:
         assert is_newer(other["resourceVersion"], one["resourceVersion"])
         assert one["creationTimestamp"].endswith("Z")
 
-    async def test_a_taken_name_is_told(self, client: Client, namespace: str):
+    async def test_a_taken_name_already_exists(self, client: Client, namespace: str):
         await client.create(CONFIG_MAPS, config_map("a", namespace))
         with pytest.raises(errors.AlreadyExists, match='"a" already exists'):
             await client.create(CONFIG_MAPS, config_map("a", namespace))
@@ -115,7 +115,7 @@ class ClientContract:
         assert first["metadata"]["name"].startswith("made-up-")
         assert first["metadata"]["name"] != second["metadata"]["name"]
 
-    async def test_a_missing_object_is_told(self, client: Client, namespace: str):
+    async def test_a_missing_object_is_not_found(self, client: Client, namespace: str):
         with pytest.raises(errors.NotFound, match='"nobody" not found'):
             await client.get(CONFIG_MAPS, "nobody", namespace)
 
@@ -160,7 +160,7 @@ class ClientContract:
         created = await client.create(CONFIG_MAPS, config_map("a", namespace))
         assert version(await client.replace(CONFIG_MAPS, created)) == version(created)
 
-    async def test_replacing_a_missing_object_is_told(
+    async def test_replacing_a_missing_object_is_not_found(
         self, client: Client, widgets: Resource, namespace: str
     ):
         with pytest.raises(errors.NotFound):
@@ -246,7 +246,7 @@ class ClientContract:
         with pytest.raises(errors.NotFound):
             await client.get(CONFIG_MAPS, "a", namespace)
 
-    async def test_deleting_a_missing_object_is_told(self, client: Client, namespace: str):
+    async def test_deleting_a_missing_object_is_not_found(self, client: Client, namespace: str):
         with pytest.raises(errors.NotFound):
             await client.delete(CONFIG_MAPS, "nobody", namespace)
 
@@ -430,7 +430,9 @@ class ClientContract:
 
     # --- watch
 
-    async def test_a_watch_tells_what_happens_after_a_version(self, client: Client, namespace: str):
+    async def test_a_watch_reports_what_happens_after_a_version(
+        self, client: Client, namespace: str
+    ):
         start = await client.list(CONFIG_MAPS, namespace)
         await client.create(CONFIG_MAPS, config_map("a", namespace))
         await client.patch(CONFIG_MAPS, "a", {"data": {"size": "big"}}, namespace)

@@ -210,8 +210,8 @@ class HttpClient:
     ) -> AsyncGenerator[bytes, None]:
         request = requests.log(name, namespace, options)
         # A program whose log is followed may print nothing for any time, also at first.
-        patience = math.inf if options.follow else self._timeouts.read
-        async with aclosing(self._lines(request, patience)) as stream:
+        silence = math.inf if options.follow else self._timeouts.read
+        async with aclosing(self._lines(request, silence)) as stream:
             async for lines in stream:
                 for line in lines:
                     yield line

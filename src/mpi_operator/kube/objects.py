@@ -80,13 +80,13 @@ class Terminated(Compact, frozen=True):
 
 
 class Running(Compact, frozen=True):
-    """That a container runs."""
+    """Since when a container runs."""
 
     started_at: str | None = None
 
 
 class ContainerState(Compact, frozen=True):
-    """One of these; none where nobody knows."""
+    """One of these, or none if it is unknown."""
 
     running: Running | None = None
     waiting: Waiting | None = None

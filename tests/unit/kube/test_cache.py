@@ -1,4 +1,4 @@
-"""Given what reaches a cache, in which order, what is in it and what handlers are told."""
+"""Given what reaches a cache, in which order, what it contains and what its handlers get."""
 
 import json
 from dataclasses import dataclass, field
@@ -41,8 +41,8 @@ def versions(change):
     return tuple(int(each.metadata.resource_version) if each else None for each in change)
 
 
-class Told:
-    """A cache, and what its handlers were told."""
+class WatchedCache:
+    """A cache, and the changes that its handlers got."""
 
     def __init__(self):
         self.registry = CollectorRegistry()
@@ -68,7 +68,7 @@ class Told:
         self.cache.wrote(pod(*args))
 
     @property
-    def story(self):
+    def reported(self):
         return [versions(change) for change in self.changes]
 
     @property
@@ -84,160 +84,160 @@ class Told:
 # --- the stream
 
 
-def test_what_the_stream_tells_is_stored_and_told():
-    told = Told()
-    told.saw("x", 1)
-    told.saw("x", 2)
-    told.lost("x", 3)
-    assert told.story == [(None, 1), (1, 2), (2, None)]
-    assert told.content == {}
+def test_watch_events_are_stored_and_reported():
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.saw("x", 2)
+    watched.lost("x", 3)
+    assert watched.reported == [(None, 1), (1, 2), (2, None)]
+    assert watched.content == {}
 
 
-def test_the_same_version_is_told_once():
-    told = Told()
-    told.saw("x", 1)
-    told.saw("x", 1)
-    assert told.story == [(None, 1)]
+def test_the_same_version_is_reported_once():
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.saw("x", 1)
+    assert watched.reported == [(None, 1)]
 
 
-def test_an_older_version_is_not_news():
-    told = Told()
-    told.saw("x", 10)
-    told.saw("x", 9)
-    told.lost("x", 9)
-    assert (told.story, told.content) == ([(None, 10)], {"x": 10})
+def test_an_older_version_is_ignored():
+    watched = WatchedCache()
+    watched.saw("x", 10)
+    watched.saw("x", 9)
+    watched.lost("x", 9)
+    assert (watched.reported, watched.content) == ([(None, 10)], {"x": 10})
 
 
-def test_what_was_never_there_cannot_go():
-    told = Told()
-    told.lost("x", 1)
-    assert told.story == []
+def test_deleting_an_unknown_object_is_not_reported():
+    watched = WatchedCache()
+    watched.lost("x", 1)
+    assert watched.reported == []
 
 
 # --- a census
 
 
-def test_a_census_tells_the_difference():
-    told = Told()
-    told.census(3, pod("same", 1), pod("old", 2), pod("gone", 3))
-    told.changes.clear()
-    told.census(9, pod("same", 1), pod("old", 8), pod("new", 7))
-    assert sorted(told.story, key=str) == [(2, 8), (3, None), (None, 7)]
-    assert told.content == {"same": 1, "old": 8, "new": 7}
+def test_a_census_reports_the_difference():
+    watched = WatchedCache()
+    watched.census(3, pod("same", 1), pod("old", 2), pod("gone", 3))
+    watched.changes.clear()
+    watched.census(9, pod("same", 1), pod("old", 8), pod("new", 7))
+    assert sorted(watched.reported, key=str) == [(2, 8), (3, None), (None, 7)]
+    assert watched.content == {"same": 1, "old": 8, "new": 7}
 
 
 def test_after_a_census_the_cache_reaches_to_its_version():
-    told = Told()
-    told.census(9)
-    assert told.cache.version == "9"
+    watched = WatchedCache()
+    watched.census(9)
+    assert watched.cache.version == "9"
 
 
 def test_what_is_newer_than_a_census_survives_it():
-    told = Told()
-    told.wrote("x", 12)
-    told.census(9)
-    assert told.content == {"x": 12}
+    watched = WatchedCache()
+    watched.wrote("x", 12)
+    watched.census(9)
+    assert watched.content == {"x": 12}
 
 
 def test_a_list_without_a_version_is_refused():
     with pytest.raises(errors.Undecodable, match="pods: the server sent a list without a version"):
-        Told().census("")
+        WatchedCache().census("")
 
 
 def test_a_server_that_went_back_in_time_is_read_once_more():
-    told = Told()
-    told.census(100, pod("x", 90), pod("y", 10))
-    told.changes.clear()
+    watched = WatchedCache()
+    watched.census(100, pod("x", 90), pod("y", 10))
+    watched.changes.clear()
     with pytest.raises(errors.Gone, match=r"went back from resourceVersion 100 to 50"):
-        told.census(50, pod("x", 40), pod("y", 10))
-    assert (told.content, sorted(told.story)) == ({}, [(10, None), (90, None)])
-    told.census(50, pod("x", 40), pod("y", 10))
-    assert told.content == {"x": 40, "y": 10}
+        watched.census(50, pod("x", 40), pod("y", 10))
+    assert (watched.content, sorted(watched.reported)) == ({}, [(10, None), (90, None)])
+    watched.census(50, pod("x", 40), pod("y", 10))
+    assert watched.content == {"x": 40, "y": 10}
 
 
 # --- own writes
 
 
-def test_an_own_write_is_there_at_once_and_told_when_the_stream_tells():
-    told = Told()
-    told.wrote("x", 5)
-    assert (told.content, told.story) == ({"x": 5}, [])
-    told.saw("x", 5)
-    assert (told.content, told.story) == ({"x": 5}, [(None, 5)])
+def test_an_own_write_is_there_at_once_and_reported_with_its_watch_event():
+    watched = WatchedCache()
+    watched.wrote("x", 5)
+    assert (watched.content, watched.reported) == ({"x": 5}, [])
+    watched.saw("x", 5)
+    assert (watched.content, watched.reported) == ({"x": 5}, [(None, 5)])
 
 
 def test_what_others_wrote_before_is_skipped():
-    told = Told()
-    told.saw("x", 1)
-    told.wrote("x", 5)
-    told.saw("x", 3)
-    told.saw("x", 5)
-    assert told.story == [(None, 1), (1, 5)]
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.wrote("x", 5)
+    watched.saw("x", 3)
+    watched.saw("x", 5)
+    assert watched.reported == [(None, 1), (1, 5)]
 
 
-def test_several_own_writes_are_told_as_the_stream_tells_them():
-    told = Told()
-    told.saw("x", 1)
+def test_several_own_writes_are_reported_with_their_watch_events():
+    watched = WatchedCache()
+    watched.saw("x", 1)
     for version in (2, 3):
-        told.wrote("x", version)
+        watched.wrote("x", version)
     for version in (2, 3):
-        told.saw("x", version)
-    assert told.story == [(None, 1), (1, 3)]
+        watched.saw("x", version)
+    assert watched.reported == [(None, 1), (1, 3)]
 
 
 def test_an_answer_that_comes_late_brings_nothing_back():
-    told = Told()
-    told.saw("x", 5)
-    told.lost("x", 6)
-    told.wrote("x", 5)
-    assert (told.content, told.story) == ({}, [(None, 5), (5, None)])
+    watched = WatchedCache()
+    watched.saw("x", 5)
+    watched.lost("x", 6)
+    watched.wrote("x", 5)
+    assert (watched.content, watched.reported) == ({}, [(None, 5), (5, None)])
 
 
 def test_an_answer_that_comes_late_brings_nothing_back_while_a_census_is_due():
-    told = Told()
-    told.saw("x", 5)
-    told.lost("x", 6)
-    told.cache.expire()
-    told.wrote("x", 5)
-    assert told.content == {}
+    watched = WatchedCache()
+    watched.saw("x", 5)
+    watched.lost("x", 6)
+    watched.cache.expire()
+    watched.wrote("x", 5)
+    assert watched.content == {}
 
 
-def test_an_answer_that_comes_during_a_census_is_not_told_twice():
-    told = Told()
-    told.cache.saw(raw(pod("x", 5)))
-    told.wrote("x", 5)
-    told.census(6, pod("x", 5))
-    assert told.story == [(None, 5)]
+def test_an_answer_that_comes_during_a_census_is_not_reported_twice():
+    watched = WatchedCache()
+    watched.cache.saw(raw(pod("x", 5)))
+    watched.wrote("x", 5)
+    watched.census(6, pod("x", 5))
+    assert watched.reported == [(None, 5)]
 
 
-def test_an_own_object_that_nobody_heard_of_goes_in_silence():
-    told = Told()
-    told.wrote("x", 5)
-    told.lost("x", 6)
-    assert (told.content, told.story) == ({}, [])
+def test_an_own_object_that_was_never_reported_goes_unreported():
+    watched = WatchedCache()
+    watched.wrote("x", 5)
+    watched.lost("x", 6)
+    assert (watched.content, watched.reported) == ({}, [])
 
 
 def test_an_own_write_that_was_undone_before_the_census_is_gone():
-    told = Told()
-    told.census(3, pod("x", 1))
-    told.wrote("x", 5)
-    told.census(9)
-    assert (told.content, told.story) == ({}, [(None, 1), (1, None)])
+    watched = WatchedCache()
+    watched.census(3, pod("x", 1))
+    watched.wrote("x", 5)
+    watched.census(9)
+    assert (watched.content, watched.reported) == ({}, [(None, 1), (1, None)])
 
 
 @pytest.mark.parametrize("odd", [ODD, ODDER, {"metadata": {"name": 7}}], ids=json.dumps)
 def test_an_answer_that_does_not_fit_is_left_to_the_stream(odd):
-    told = Told()
-    told.saw("x", 1)
-    told.cache.wrote(pod("x", 5, odd))
-    assert told.content == {"x": 1}
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.cache.wrote(pod("x", 5, odd))
+    assert watched.content == {"x": 1}
 
 
 @pytest.mark.parametrize("answer", [{}, {"metadata": {}}], ids=json.dumps)
 def test_an_answer_that_is_no_object_is_not_stored(answer):
-    told = Told()
-    told.cache.wrote(answer)
-    assert told.content == {}
+    watched = WatchedCache()
+    watched.cache.wrote(answer)
+    assert watched.content == {}
 
 
 # --- objects that do not fit
@@ -245,39 +245,39 @@ def test_an_answer_that_is_no_object_is_not_stored(answer):
 
 @pytest.mark.parametrize("odd", [ODD, ODDER], ids=json.dumps)
 def test_an_object_that_does_not_fit_is_left_out_until_it_is_mended(odd, caplog):
-    told = Told()
-    told.saw("x", 1)
-    told.saw("x", 2, odd=odd)
-    assert told.content == {}
-    told.saw("x", 3)
-    assert told.story == [(None, 1), (1, None), (None, 3)]
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.saw("x", 2, odd=odd)
+    assert watched.content == {}
+    watched.saw("x", 3)
+    assert watched.reported == [(None, 1), (1, None), (None, 3)]
     assert [record.key for record in caplog.records] == ["team/x"]
-    assert told.count("informer_undecodable_objects_total") == 1
+    assert watched.count("informer_undecodable_objects_total") == 1
 
 
 @pytest.mark.parametrize("odd", [ODD, ODDER], ids=json.dumps)
 def test_an_object_that_does_not_fit_stops_no_other(odd):
-    told = Told()
-    told.census(3, pod("x", 1, odd), pod("y", 2))
-    assert told.content == {"y": 2}
+    watched = WatchedCache()
+    watched.census(3, pod("x", 1, odd), pod("y", 2))
+    assert watched.content == {"y": 2}
 
 
 @pytest.mark.parametrize("odd", [ODD, ODDER], ids=json.dumps)
 def test_an_object_that_does_not_fit_can_go(odd):
-    told = Told()
-    told.saw("x", 1)
-    told.cache.lost(raw(pod("x", 2, odd)))
-    assert told.content == {}
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.cache.lost(raw(pod("x", 2, odd)))
+    assert watched.content == {}
 
 
 def test_an_odd_version_before_an_own_write_does_not_hide_it():
-    told = Told()
-    told.saw("x", 1)
-    told.wrote("x", 5)
-    told.saw("x", 3, odd=ODD)
-    assert told.content == {"x": 5}
-    told.saw("x", 5)
-    assert told.story == [(None, 1), (1, 5)]
+    watched = WatchedCache()
+    watched.saw("x", 1)
+    watched.wrote("x", 5)
+    watched.saw("x", 3, odd=ODD)
+    assert watched.content == {"x": 5}
+    watched.saw("x", 5)
+    assert watched.reported == [(None, 1), (1, 5)]
 
 
 @pytest.mark.parametrize(
@@ -296,26 +296,26 @@ def test_an_odd_version_before_an_own_write_does_not_hide_it():
 )
 @pytest.mark.parametrize("method", [Cache.saw, Cache.lost])
 def test_something_without_name_and_version_is_no_object(method, body):
-    told = Told()
+    watched = WatchedCache()
     with pytest.raises(errors.Undecodable, match="without a name or a version"):
-        method(told.cache, msgspec.Raw(body))
-    assert told.content == {}
+        method(watched.cache, msgspec.Raw(body))
+    assert watched.content == {}
 
 
 # --- handlers
 
 
 def test_a_handler_that_fails_stops_neither_the_cache_nor_the_others(caplog):
-    told = Told()
+    watched = WatchedCache()
     cache = Cache(PODS, Pod)
 
     def fail(change):
         raise ValueError("oops")
 
     cache.on_change(fail)
-    cache.on_change(lambda change: told.changes.append((change.old, change.new)))
+    cache.on_change(lambda change: watched.changes.append((change.old, change.new)))
     cache.saw(raw(pod("x", 1)))
-    assert told.story == [(None, 1)]
+    assert watched.reported == [(None, 1)]
     assert "oops" in caplog.text
 
 
@@ -373,13 +373,13 @@ class Server:
 
 
 class Replica(dict[Key, Pod]):
-    """What somebody knows who only hears of changes."""
+    """The objects as a handler of changes knows them."""
 
     def take(self, change: Change[Pod]) -> None:
         known = change.new or change.old
         assert known is not None
         assert self.get(known.metadata.key) == change.old, "the story has a gap"
-        assert change.old != change.new, "told twice"
+        assert change.old != change.new, "reported twice"
         if change.new is None:
             del self[known.metadata.key]
         else:
@@ -436,7 +436,7 @@ class CacheMachine(RuleBasedStateMachine):
             self.visible[name] = max(version, self.visible.get(name, 0))
 
     def forget(self, manifest: Any) -> None:
-        """What is told of an object takes the place of what we wrote before."""
+        """A watch event of an object takes the place of what we wrote before."""
         name, version = manifest["metadata"]["name"], int(manifest["metadata"]["resourceVersion"])
         if self.visible.get(name, 0) <= version:
             self.visible.pop(name, None)

@@ -75,6 +75,6 @@ async def test_whether_a_kind_is_served(resource, is_served):
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"null", b"[]", b'{"gitVersion": 1}'], ids=repr)
-async def test_an_answer_that_makes_no_sense_is_told(body):
+async def test_an_answer_that_makes_no_sense_is_an_error(body):
     with pytest.raises(errors.Undecodable, match="get /version: the answer does not conform"):
         await ask(discovery.server_version, body)

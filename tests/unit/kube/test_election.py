@@ -283,7 +283,7 @@ async def test_a_write_by_a_third_party_costs_nothing():
 
 
 @in_virtual_time
-async def test_whoever_sees_another_name_in_the_lease_has_lost():
+async def test_a_leader_that_sees_another_holder_has_lost():
     store = LeaseStore()
     us = Contender(store)
     async with us.reigning() as holding:
@@ -295,7 +295,7 @@ async def test_whoever_sees_another_name_in_the_lease_has_lost():
 
 @pytest.mark.parametrize("fault", Fault)
 @in_virtual_time
-async def test_whoever_cannot_renew_has_lost_at_the_deadline(fault):
+async def test_a_leader_that_cannot_renew_has_lost_at_the_deadline(fault):
     us = Contender(LeaseStore())
     async with us.reigning() as holding:
         us.line.break_down(fault)
@@ -476,7 +476,7 @@ async def test_a_stalled_main_loop_does_not_cost_the_lease():
         assert elector.why_lost == ""
 
 
-async def test_losing_wakes_whoever_waits_and_says_why():
+async def test_losing_wakes_waiters_and_says_why():
     store = LeaseStore()
     async with elector_on(store) as elector:
         await elector.acquired()
@@ -564,7 +564,7 @@ async def test_leaving_keeps_the_main_loop_going():
     assert len(ticks) > 10
 
 
-async def test_the_metric_tells_who_leads():
+async def test_the_metric_shows_who_leads():
     registry = CollectorRegistry()
 
     def leads() -> float | None:

@@ -74,7 +74,7 @@ def test_the_code_is_the_one_of_the_answer_whatever_its_body_says():
     assert (type(error), error.code) == (errors.Forbidden, 403)
 
 
-def test_a_full_quota_is_told_apart_from_other_prohibitions():
+def test_a_full_quota_differs_from_other_refusals():
     message = 'pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1'
     error = answer(403, status(reason="Forbidden", message=message))
     assert type(error) is errors.QuotaExceeded

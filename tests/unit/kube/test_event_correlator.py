@@ -26,7 +26,7 @@ def after(seconds):
 
 
 def write(correlator):
-    """What a cluster that always answers would be told: (create or bump, count, message)."""
+    """What a cluster that always answers would be written: (create or bump, count, message)."""
     writes = []
     while record := correlator.take():
         verb = "bump" if record.is_stored else "create"
@@ -286,7 +286,7 @@ def test_names_differ_though_the_clock_stands_still_or_goes_back():
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "written"),
     [
         pytest.param("x" * 1024, "x" * 1024, id="what fits stays"),
         pytest.param("x" * 1025, "x" * 1021 + "...", id="what does not is cut"),
@@ -294,8 +294,8 @@ def test_names_differ_though_the_clock_stands_still_or_goes_back():
         pytest.param("\ud800", "?", id="what is not text is replaced"),
     ],
 )
-def test_long_messages_are_cut(message, told):
-    assert record_of(happened(message)).occurrence.message == told
+def test_long_messages_are_cut(message, written):
+    assert record_of(happened(message)).occurrence.message == written
 
 
 def test_combined_messages_are_cut_as_well():

@@ -72,7 +72,7 @@ class Cluster:
             raise trouble
 
     @property
-    def told(self):
+    def stored(self):
         return [(event["message"], event["count"]) for event in self.events.values()]
 
     @property
@@ -97,7 +97,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-async def test_an_event_tells_who_says_what_about_whom():
+async def test_an_event_names_its_component_reason_and_object():
     cluster = Cluster()
     async with make_recorder(cluster, instance="mpi-operator-0") as events:
         boom(events)
@@ -128,7 +128,7 @@ async def test_a_storm_is_one_write():
     async with make_recorder(cluster) as events:
         for _ in range(1000):
             boom(events)
-    assert (cluster.told, cluster.verbs) == ([("boom", 1000)], ["create"])
+    assert (cluster.stored, cluster.verbs) == ([("boom", 1000)], ["create"])
 
 
 async def test_what_was_noted_before_the_start_is_written_too():
@@ -137,7 +137,7 @@ async def test_what_was_noted_before_the_start_is_written_too():
     boom(events)
     async with events:
         pass
-    assert cluster.told == [("boom", 1)]
+    assert cluster.stored == [("boom", 1)]
 
 
 async def test_an_event_that_is_gone_is_created_anew():
@@ -147,7 +147,7 @@ async def test_an_event_that_is_gone_is_created_anew():
         await settle()
         cluster.events.clear()
         boom(events)
-    assert cluster.told == [("boom", 2)]
+    assert cluster.stored == [("boom", 2)]
     assert cluster.verbs == ["create", "patch", "create"]
 
 
@@ -155,7 +155,7 @@ async def test_a_create_whose_answer_was_lost_makes_no_second_event():
     cluster = Cluster(errors.ConnectionLost(), loses_answers=True)
     async with make_recorder(cluster) as events:
         boom(events)
-    assert (cluster.told, cluster.verbs) == ([("boom", 1)], ["create", "create", "patch"])
+    assert (cluster.stored, cluster.verbs) == ([("boom", 1)], ["create", "create", "patch"])
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_trouble_that_passes_delays_an_event(trouble):
     cluster = Cluster(trouble, trouble)
     async with make_recorder(cluster) as events:
         boom(events)
-    assert cluster.told == [("boom", 1)]
+    assert cluster.stored == [("boom", 1)]
     waits = [later - earlier for (_, earlier), (_, later) in itertools.pairwise(cluster.writes)]
     assert [0.25 <= waits[0] <= 0.5, 0.5 <= waits[1] <= 1] == [True, True]
 
@@ -183,7 +183,7 @@ async def test_what_happens_while_the_server_is_away_is_in_the_first_write():
         await settle()
         for _ in range(10):
             boom(events)
-    assert (cluster.told, cluster.verbs) == ([("boom", 11)], ["create", "create"])
+    assert (cluster.stored, cluster.verbs) == ([("boom", 11)], ["create", "create"])
 
 
 async def test_the_server_is_given_the_time_it_asks_for():
@@ -218,8 +218,8 @@ async def test_an_event_that_cannot_be_written_is_dropped(troubles, why, level, 
     async with make_recorder(cluster, metrics=Metrics(registry), flush_timeout=60) as events:
         boom(events, "lost")
         await asyncio.sleep(60)
-        boom(events, "told")
-    assert cluster.told == [("told", 1)]
+        boom(events, "stored")
+    assert cluster.stored == [("stored", 1)]
     assert registry.get_sample_value("events_dropped_total", {"reason": why}) == 1
     assert [line.levelno for line in caplog.records] == [level]
 

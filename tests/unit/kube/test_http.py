@@ -224,7 +224,7 @@ async def test_of_many_calls_only_so_many_are_sent_at_once():
     ],
     ids=lambda body: repr(body[:30]),
 )
-async def test_an_answer_that_is_no_object_is_told(body):
+async def test_an_answer_that_is_no_object_is_an_error(body):
     async with talking(says(body)) as (_, client):
         with pytest.raises(
             errors.Undecodable,
@@ -246,7 +246,7 @@ async def test_an_answer_that_is_no_object_is_told(body):
     ],
     ids=repr,
 )
-async def test_a_list_that_is_none_is_told(body):
+async def test_a_list_that_is_none_is_an_error(body):
     async with talking(says(body)) as (_, client):
         with pytest.raises(errors.Undecodable):
             await client.list(PODS)
@@ -353,7 +353,7 @@ async def test_opening_a_watch_is_tried_again():
     assert await watched(says({}, 503), cuts, streams(line("ADDED"))) == [("ADDED", "x")]
 
 
-async def test_an_object_in_an_event_that_is_none_is_told():
+async def test_an_event_without_an_object_is_an_error():
     async with talking(streams(b'{"type": "ADDED", "object": [1]}\n')) as (_, client):
         (event,) = await read(client.watch(PODS))
         with pytest.raises(errors.Undecodable, match="not a Kubernetes object"):
@@ -409,7 +409,7 @@ async def test_open_streams_do_not_count_as_calls(open_):
         assert await get(client) == POD
 
 
-async def test_followed_logs_that_have_not_begun_are_in_nobodys_way():
+async def test_followed_logs_that_have_not_begun_block_no_calls():
     async with talking(hangs, says(POD), concurrency=1) as (server, client):
         lines = client.log("quiet", "team", LogOptions(follow=True))
         waiting = asyncio.ensure_future(anext(lines))
@@ -456,7 +456,7 @@ async def test_a_log_that_breaks_gives_what_there_was():
             await anext(stream)
 
 
-async def test_a_pod_without_a_log_is_told():
+async def test_a_pod_without_a_log_is_an_error():
     refusal = {"reason": "BadRequest", "message": "waiting to start"}
     async with talking(says(refusal, 400)) as (_, client):
         with pytest.raises(errors.BadRequest, match="waiting to start"):

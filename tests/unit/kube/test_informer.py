@@ -275,7 +275,7 @@ async def test_a_server_that_went_back_in_time_is_read_anew():
         assert watched.story == [(None, 90), (90, None), (None, 40)]
 
 
-async def test_an_own_write_is_in_the_store_before_the_watch_tells():
+async def test_an_own_write_is_in_the_store_before_its_watch_event():
     stream = [end_of_list(5), 10, added("x", 7), FOREVER]
     async with running(stream) as watched:
         await watched.informer.synced()
@@ -328,7 +328,7 @@ async def test_a_server_that_forgets_every_list_is_not_asked_in_a_hurry():
         assert 3 < len(watched.server.asked) < 15
 
 
-async def test_trouble_is_told_once_and_is_over_with_the_next_event(caplog):
+async def test_a_problem_is_logged_once_and_ends_with_the_next_event(caplog):
     stream = [end_of_list(5), 10, LOST]
     async with running(stream, [LOST], [LOST], [10, bookmark(6), FOREVER]) as watched:
         await asyncio.sleep(15)

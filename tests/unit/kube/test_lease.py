@@ -227,7 +227,7 @@ def test_waiting_ends_by_itself(observation, now):
 
 
 @given(observations, st.floats(0, 4000))
-def test_nobody_takes_what_another_may_still_use(observation, now):
+def test_no_candidate_takes_a_lease_that_has_not_expired(observation, now):
     held = Observation(observation.since, Record(holder=THEM, seconds=15), observation.manifest)
     step = lease.next_step(held, now, US, Timing())
     assert isinstance(step, Wait) == (now < held.since + 15)

@@ -255,14 +255,14 @@ async def test_reads_pass_the_fence():
         pytest.param(READ, api_error(404), 0, id="a read"),
     ],
 )
-async def test_the_fence_hears_of_writes_that_may_still_land(request_, answer, doubts):
+async def test_the_fence_learns_of_writes_that_may_still_land(request_, answer, doubts):
     fence = Lease(30)
     with pytest.raises(type(answer)):
         await make_sender(fence=fence).send(request_, Wire(answer))
     assert fence.doubts == doubts
 
 
-async def test_the_fence_hears_of_a_write_that_was_cancelled():
+async def test_the_fence_learns_of_a_cancelled_write():
     fence = Lease(30)
     writing = asyncio.ensure_future(make_sender(fence=fence).send(WRITE, Wire("done", takes=5)))
     await asyncio.sleep(1)

@@ -123,7 +123,7 @@ def test_an_unknown_index_is_a_mistake():
         WritableStore(INDEXES).where("colour", "red")
 
 
-def test_a_store_may_change_while_somebody_reads_it():
+def test_a_store_may_change_while_it_is_read():
     store = WritableStore(INDEXES)
     for name in "xyz":
         store.put(make(name, labels=["a"]))

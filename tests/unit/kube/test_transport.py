@@ -160,7 +160,7 @@ async def test_a_new_credential_is_shown_from_then_on():
         pytest.param("/version", (("Impersonate-User", "eve\r\nEvil: yes"),), id="in a header"),
     ],
 )
-async def test_nobody_smuggles_a_header_in(path, headers):
+async def test_no_header_can_be_injected(path, headers):
     async with connected(says()) as (server, transport):
         with pytest.raises(ValueError, match="control character"):
             await send(transport, requests.raw(path), Credential(headers))
@@ -286,13 +286,13 @@ async def test_a_kept_connection_that_breaks_is_lost_and_nothing_is_sent_twice(r
 
 
 @EVERY
-async def test_nobody_there_means_not_sent(request_):
+async def test_a_refused_connection_means_not_sent(request_):
     async with transport_to(f"http://127.0.0.1:{free_port()}") as transport:
         with pytest.raises(errors.NotSent, match=f"{request_.verb} http://127.0.0.1:"):
             await send(transport, request_)
 
 
-async def test_a_host_that_nobody_knows_means_not_sent():
+async def test_an_unknown_host_means_not_sent():
     async with transport_to("http://nobody.invalid") as transport:
         with pytest.raises(errors.NotSent):
             await send(transport)
@@ -407,7 +407,7 @@ async def test_a_server_that_is_trusted(certified, tls):
 @pytest.mark.parametrize(
     "tls",
     [
-        pytest.param(TLS(ca=authority("somebody else").pem), id="signed by somebody else"),
+        pytest.param(TLS(ca=authority("another CA").pem), id="signed by another CA"),
         pytest.param(TLS(ca=authority().pem, server_name="other"), id="of another name"),
     ],
 )
@@ -468,7 +468,7 @@ async def test_a_proxy_that_refuses_means_not_sent_and_its_password_stays_secret
 
 
 @pytest.mark.parametrize("request_", [GET, PUT], ids=["a read", "a write"])
-async def test_without_tls_a_proxy_is_told_the_whole_address(request_):
+async def test_without_tls_a_proxy_gets_the_whole_address(request_):
     heard = []
 
     async def handle(reader, writer):
@@ -538,14 +538,14 @@ async def test_once_begun_a_stream_may_last():
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "sent"),
     [(GET, None), (POST, "1.500s"), (PUT, "1.500s"), (DELETE, "1.500s")],
     ids=["a read", "a create", "a replacement", "a deletion"],
 )
-async def test_the_server_is_told_when_a_write_is_given_up(request_, told):
+async def test_a_write_carries_the_time_at_which_the_server_gives_up(request_, sent):
     async with connected(says(POD)) as (server, transport):
         await send(transport, request_, timeout=1.5)
-        assert server.requests[0].query.get("timeout") == told
+        assert server.requests[0].query.get("timeout") == sent
 
 
 async def test_a_stream_that_breaks_is_lost():

@@ -51,8 +51,8 @@ class ExecCredentials:
         self._plugin = plugin
         self._acting_as = acting_as
         self._now = now
-        patience = INTERACTIVE_TIMEOUT_SECONDS if plugin.interactive else TIMEOUT_SECONDS
-        self._timeout = patience if timeout is None else timeout
+        default = INTERACTIVE_TIMEOUT_SECONDS if plugin.interactive else TIMEOUT_SECONDS
+        self._timeout = default if timeout is None else timeout
         self._held: _Held | None = None
         self._renew = SingleFlight(self._ask)
 

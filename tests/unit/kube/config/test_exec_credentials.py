@@ -58,7 +58,7 @@ async def test_a_plugin_gives_a_certificate(tmp_path):
     assert certificate.key == pair.key
 
 
-async def test_what_a_plugin_is_told(tmp_path, monkeypatch):
+async def test_a_plugin_gets_its_environment_and_the_cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("FROM_PARENT", "yes")
     told = "json.dump([sys.argv[1:], dict(os.environ)], open('told', 'w'))"
     write_plugin(tmp_path / "plugin", f"os.chdir({str(tmp_path)!r}); {told}; {answer(token='t')}")
