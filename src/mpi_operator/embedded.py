@@ -32,7 +32,7 @@ from .local.kubelet.node_pods import NodePods
 from .local.sandbox.protocol import Kind as SandboxKind
 from .local.socket.socket_server import serving
 
-__all__ = ["MPI_JOBS", "MPI_JOB_KIND", "machine", "uncontrolled_machine"]
+__all__ = ["MPI_JOBS", "MPI_JOB_KIND", "machine"]
 
 # A person waits: a failed launcher is retried after 1s, not after 10s.
 _BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=1))
@@ -48,52 +48,31 @@ async def machine(
     implementation: mpi_installation.Installation | None = None,
     oversubscribe: bool = False,
     kind: SandboxKind | None = None,
+    has_controller: bool = True,
     on_plain: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[LocalCluster]:
     """A cluster on this machine. No process of it is left when the block ends.
 
     Other shells of this user reach it through the directory (`local.socket`). `kind` defaults to
-    the best kind of sandbox that works here; `on_plain` is told why that is not namespaces.
+    the best kind of sandbox that works here; `on_plain` is told why that is not namespaces. Without
+    a controller, pods and Jobs run and MPIJobs are only stored.
     """
-    bare = uncontrolled_machine(
-        directory,
-        working_directory=working_directory,
-        implementation=implementation,
-        oversubscribe=oversubscribe,
-        kind=kind,
-        on_plain=on_plain,
-    )
-    async with bare as cluster, _running([_control(cluster)]):
-        yield cluster
-
-
-@asynccontextmanager
-async def uncontrolled_machine(
-    directory: Path,
-    *,
-    working_directory: Path,
-    implementation: mpi_installation.Installation | None = None,
-    oversubscribe: bool = False,
-    kind: SandboxKind | None = None,
-    on_plain: Callable[[str], None] = lambda why: None,
-) -> AsyncIterator[LocalCluster]:
-    """The same without the controller: pods and Jobs run, MPI jobs are only stored."""
     pods = NodePods()
     cluster = LocalCluster([MPI_JOB_KIND], logs=pods.log)
-    tools = implementation.tools if implementation else None
     node = Node(
         cluster,
         pods=pods,
         directory=directory,
         working_directory=working_directory,
+        tools=implementation.tools if implementation else None,
         oversubscribe=oversubscribe,
         kind=kind,
         on_plain=on_plain,
-        **({"tools": lambda pod: tools} if tools else {}),  # type: ignore[arg-type]
     )
     parts = [node.run(), JobController(cluster, backoff=_BACKOFF).run()]
+    controllers = [_control(cluster)] if has_controller else []
     # The socket ends last, so that another shell that follows a log gets its last lines.
-    async with serving(cluster, directory), _running(parts):
+    async with serving(cluster, directory), _running(parts), _running(controllers):
         yield cluster
 
 

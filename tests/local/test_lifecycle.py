@@ -219,8 +219,8 @@ async def test_a_deleted_job_leaves_nothing(job, run):
 @pytest.fixture
 async def cluster(run, tmp_path):
     """Without a controller."""
-    machine = embedded.uncontrolled_machine(
-        run.directory, working_directory=tmp_path, oversubscribe=True
+    machine = embedded.machine(
+        run.directory, working_directory=tmp_path, oversubscribe=True, has_controller=False
     )
     async with machine as bare:
         yield bare

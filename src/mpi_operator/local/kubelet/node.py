@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from mpi_operator.kube.cache import Change
 from mpi_operator.kube.client import Client
@@ -38,8 +38,6 @@ from .pod_worker import PodWorker
 
 log = logging.getLogger(__name__)
 
-ToolsOf: TypeAlias = Callable[[Manifest], Tools]
-
 
 class Node:
     """Runs pods until `run` is cancelled; when it has ended no process is left."""
@@ -53,7 +51,7 @@ class Node:
         pods: NodePods | None = None,
         name: str = "",
         environment: Mapping[str, str] = os.environ,
-        tools: ToolsOf = lambda pod: Tools(),
+        tools: Tools | None = None,
         kind: Kind | None = None,
         machine: Machine | None = None,
         oversubscribe: bool = False,
@@ -70,7 +68,7 @@ class Node:
         self._directory = directory
         self._working_directory = working_directory
         self._environment = machine_environment(environment)
-        self._tools = tools
+        self._tools = tools or Tools()
         self._kind = kind
         self._on_plain = on_plain
         self._allocator = Allocator(machine or this_machine(environment), oversubscribe)
@@ -204,7 +202,7 @@ class Node:
             node=context,
             directory=directory,
             lookup=partial(self._api.get, pod["metadata"]["namespace"]),
-            tools=self._tools(pod),
+            tools=self._tools,
             gpus=allocation.gpus,
             shared_memory=shared_memory,
         )
