@@ -21,7 +21,7 @@ LONG = (
     "tests/local/test_remote_shell.py",
     "tests/local/test_verbs.py",
     "tests/local/test_run.py",
-    "tests/local/test_stories.py",
+    "tests/local/test_lifecycle.py",
 )
 # What fails of the fast ones should show in seconds. Of several processes two begin with what
 # takes longest; one alone comes to that last.
