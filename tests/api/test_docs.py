@@ -1,4 +1,4 @@
-"""What the documentation shows works."""
+"""The Python snippets of the documentation run."""
 
 import ast
 import re
@@ -26,5 +26,6 @@ def as_kubectl(kubeconfig: Path | None, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("as_kubectl")
 @pytest.mark.parametrize("snippet", snippets(GUIDE), ids=lambda snippet: snippet[-40:-1])
 async def test_the_snippets_of_the_guide_run(snippet: str, client: HttpClient, namespace: str):
+    """Some check a result themselves; the others must run without an error."""
     code = compile(snippet, GUIDE.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     await eval(code, {"client": client, "namespace": namespace})

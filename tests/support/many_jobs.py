@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from mpi_operator.api.annotations import MAX_WORKER_REPLACEMENTS, WORKER_REPLACEMENTS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import (
     CONFIG_MAPS,
@@ -22,8 +23,6 @@ from tests.support.mpijobs import MPIJOBS, mpijob, without
 
 JOB_NAME = "training.kubeflow.org/job-name"
 ROLE = "training.kubeflow.org/job-role"
-_LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
-_COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
 _ONE = {"replicas": 1}
 
 # The states in which jobs settle. The first part of a job's name is its kind.
@@ -34,7 +33,7 @@ def job(kind: str, number: int) -> Manifest:
     """A job of a kind."""
     made = mpijob(f"{kind}-{number}", worker=_ONE, **_specs().get(kind, {}))
     if kind == "lame":
-        made["metadata"]["annotations"] = {_LIMIT: "0"}
+        made["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "0"}
     return without(made, "spec.mpiReplicaSpecs.Worker") if kind == "done" else made
 
 
@@ -128,7 +127,7 @@ class ManyJobs:
     def _hosts(self, name: str) -> tuple[int, int]:
         """How many hosts are listed, and how many workers were replaced."""
         found = self._get(CONFIG_MAPS, f"{name}-config") or {}
-        notes = found.get("metadata", {}).get("annotations", {}).get(_COUNTS, "{}")
+        notes = found.get("metadata", {}).get("annotations", {}).get(WORKER_REPLACEMENTS, "{}")
         return found["data"]["discover_hosts.sh"].count("echo "), len(json.loads(notes))
 
     def _get(self, resource: Resource, name: str) -> Manifest | None:

@@ -1,20 +1,22 @@
 """What pods are given for their start, on a real API server, and starts that take too long."""
 
+import asyncio
 from typing import Any
 
+from mpi_operator.api.annotations import INIT_TIMEOUT
 from mpi_operator.build import scripts
 from mpi_operator.build.scripts import Event
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
 from tests.support.jobs import Jobs
-from tests.support.mpijobs import mpijob, template
+from tests.support.mpijobs import MPIJOBS, mpijob, template
 from tests.support.observations import remote_shell_line
 from tests.support.waiting import until
 
 
 def _hurried(name: str, within: str, **spec: Any) -> Manifest:
-    """A job whose start may take so long."""
+    """A job that has to start within a time."""
     job = mpijob(name, **spec)
-    job["metadata"]["annotations"] = {"mpi-operator.kubeflow.org/init-timeout": within}
+    job["metadata"]["annotations"] = {INIT_TIMEOUT: within}
     return job
 
 
@@ -47,7 +49,13 @@ async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared:
 async def test_a_job_that_has_started_has_all_the_time(shared: Jobs) -> None:
     await shared.submit(_hurried("in-time", "10m"))
     launcher = await shared.start("in-time", workers=2)
-    await shared.becomes("in-time", "Running")
+    await shared.client.patch(
+        MPIJOBS, "in-time", {"metadata": {"annotations": {INIT_TIMEOUT: "1s"}}}, shared.namespace
+    )
+    await asyncio.sleep(1.5)
+    await shared.submit(mpijob("after-in-time"))
+    await shared.finish("after-in-time", workers=2)  # so the operator has had time to fail it
+    assert await shared.condition("in-time", "Failed") is None
     await shared.succeed(launcher)
     await shared.becomes("in-time", "Succeeded")
 

@@ -21,7 +21,7 @@ async def test_there_is_no_launcher_before_every_worker_is_ready(shared: Jobs) -
     assert "Launcher" not in (await shared.status("patient"))["replicaStatuses"]
 
     await shared.run("patient-worker-0")
-    await shared.scale("patient", 3)  # a later fact: the operator has looked again
+    await shared.scale("patient", 3)  # so the operator has reconciled again
     await shared.observes("patient", 2)
     assert await shared.find(JOBS, "patient-launcher") is None
 
@@ -35,6 +35,10 @@ async def test_a_launcher_that_runs_does_not_wait_again(shared: Jobs) -> None:
     await shared.submit(mpijob("no-second-wait", **_WAITING))
     launcher = await shared.start("no-second-wait", workers=2)
     await shared.run("no-second-wait-worker-0", ready=False)
+    await shared.scale("no-second-wait", 3)
+    await shared.observes("no-second-wait", 2)  # so the operator has seen that it is not ready
+    assert (await shared.launcher_job("no-second-wait"))["spec"]["suspend"] is False
+    assert await shared.pod_names("no-second-wait", "launcher") == [launcher]
     await shared.succeed(launcher)
     await shared.becomes("no-second-wait", "Succeeded")
 

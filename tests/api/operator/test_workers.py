@@ -6,7 +6,11 @@ import pytest
 import pytest_asyncio
 
 from devcluster.control_plane import ControlPlane
-from mpi_operator.api.annotations import FORCE_DELETE_LOST_WORKERS
+from mpi_operator.api.annotations import (
+    FORCE_DELETE_LOST_WORKERS,
+    MAX_WORKER_REPLACEMENTS,
+    WORKER_REPLACEMENTS,
+)
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CONFIG_MAPS, PODS, Manifest
@@ -15,8 +19,6 @@ from tests.support.jobs import Jobs
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import until
 
-_LIMIT = "mpi-operator.kubeflow.org/max-worker-replacements"
-_COUNTS = "mpi-operator.kubeflow.org/worker-replacements"
 _NEVER = {"restartPolicy": "Never"}
 
 
@@ -46,7 +48,7 @@ def _early_losses(request: pytest.FixtureRequest) -> None:
 
 def _limited(job: Manifest, times: int) -> Manifest:
     """A job of which each worker is replaced so many times."""
-    notes = {_LIMIT: str(times)}
+    notes = {MAX_WORKER_REPLACEMENTS: str(times)}
     return {**job, "metadata": {**job["metadata"], "annotations": notes}}
 
 
@@ -67,7 +69,7 @@ async def _replaced(jobs: Jobs, pod: str, uid: str, seconds: float = 30) -> None
 async def _counts(jobs: Jobs, job: str) -> dict[str, int]:
     """How often each worker was replaced, as it is on record."""
     found = await jobs.client.get(CONFIG_MAPS, f"{job}-config", jobs.namespace)
-    notes = found["metadata"].get("annotations", {}).get(_COUNTS, "{}")
+    notes = found["metadata"].get("annotations", {}).get(WORKER_REPLACEMENTS, "{}")
     return {index: count[0] for index, count in json.loads(notes).items()}
 
 
