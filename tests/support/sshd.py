@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from devcluster.ports import free_port
 from tests.support.waiting import block_until
 
 SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
@@ -37,7 +38,7 @@ class Sshd:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self.client = directory / "client"
         self._process: subprocess.Popen[bytes] | None = None
         for name in ("host", "key"):
@@ -100,10 +101,3 @@ def _children(pid: int) -> list[int]:
 
 def _tree(pid: int) -> list[int]:
     return [pid, *(each for child in _children(pid) for each in _tree(child))]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
