@@ -410,7 +410,7 @@ def test_a_worker_that_cannot_keep_its_environment_starts_all_the_same(scripts):
     process = scripts.start(WORKER, "echo", "started", env={"MINE": "1"})
     out, err = process.communicate(timeout=30)
     assert out == "started\n"
-    assert "ranks will lack the variables" in err
+    assert "ranks will lack the environment variables" in err
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ caches ──► queue ──► reconciler ──► writer
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
@@ -121,21 +121,20 @@ class Controller:
 
     def _job_changed(self, change: Change[StoredJob]) -> None:
         known = change.new or change.old
-        if known is None:
-            return
-        key, version = known.metadata.key, known.metadata.resource_version
-        if change.new is None or not self._reconciler.is_own_write(key, version):
-            self._queue.add(key)
+        is_known = change.new is not None and self._reconciler.is_own_write(change.new)
+        if known is not None and not is_known:
+            self._queue.add(known.metadata.key)
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        known = change.new or change.old
-        key = job_key(known) if known else None
-        if key is not None:
+        if key := _job_of(change):
             delay = _DELAY_PER_POD * self._caches.pods.count_of_job(key)
             self._queue.add_after(key, min(max(delay, _SHORTEST_DELAY), _LONGEST_DELAY))
 
     def _child_changed(self, change: Change[Object]) -> None:
-        known = change.new or change.old
-        key = job_key(known) if known else None
-        if key is not None:
+        if key := _job_of(change):
             self._queue.add(key)
+
+
+def _job_of(change: Change[Any]) -> Key | None:
+    known = change.new or change.old
+    return job_key(known) if known else None

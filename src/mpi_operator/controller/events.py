@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+
+from msgspec.structs import replace
 
 from mpi_operator.api import conditions
 from mpi_operator.api.types import Condition, ConditionType, MPIJobStatus
@@ -69,25 +72,10 @@ def _sentence(problem: Problem) -> str:
 
 
 def _is_same(before: Condition | None, after: Condition) -> bool:
-    return before is not None and (before.status, before.reason, before.message) == (
-        after.status,
-        after.reason,
-        after.message,
-    )
+    facts = attrgetter("status", "reason", "message")
+    return before is not None and facts(before) == facts(after)
 
 
 def has_only_counts_changed(old: MPIJobStatus, new: MPIJobStatus) -> bool:
     """Whether a status differs only in how many pods run: no hurry to write that."""
-    return bool(old.conditions) and (
-        old.conditions,
-        old.start_time,
-        old.completion_time,
-        old.observed_generation,
-        old.selector,
-    ) == (
-        new.conditions,
-        new.start_time,
-        new.completion_time,
-        new.observed_generation,
-        new.selector,
-    )
+    return bool(old.conditions) and new == replace(old, replica_statuses=new.replica_statuses)

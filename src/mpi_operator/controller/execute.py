@@ -35,6 +35,14 @@ _FIRST = 8
 _MORE = 2
 # A new connection costs as much as a few writes, so each task needs some to do.
 _WRITES_PER_TASK = 4
+_DONE = {
+    Create: "created",
+    CreateKeys: "created",
+    AdoptLauncher: "labelled",
+    Patch: "changed",
+    Resume: "resumed",
+    Delete: "deleted",
+}
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -287,19 +295,8 @@ class _Stage:
 
 def _describe(action: Action) -> str:
     """What was refused; the server's words follow."""
-    match action:
-        case Create():
-            return f"{action.resource.kind} {action.key.name} was not created"
-        case CreateKeys():
-            return f"Secret {names.ssh_secret(action.job)} was not created"
-        case AdoptLauncher():
-            return f"Job {names.launcher(action.job)} was not labelled"
-        case Patch():
-            return f"{action.resource.kind} {action.key.name} was not changed"
-        case Resume():
-            return f"Job {action.key.name} was not resumed"
-        case Delete():
-            return f"{action.resource.kind} {action.key.name} was not deleted"
+    resource, key = target(action)
+    return f"{resource.kind} {key.name} was not {_DONE[type(action)]}"
 
 
 def _taken(action: Action) -> Problem:

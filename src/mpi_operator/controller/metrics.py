@@ -21,9 +21,7 @@ class JobMetrics:
         self._count_work(registry)
 
     def _count_jobs(self, registry: CollectorRegistry) -> None:
-        self._created = Counter(
-            "mpi_operator_jobs_created", "Jobs that were begun", registry=registry
-        )
+        self._created = Counter("mpi_operator_jobs_created", "Jobs created", registry=registry)
         self._successful = Counter(
             "mpi_operator_jobs_successful", "Jobs that succeeded", registry=registry
         )
@@ -35,7 +33,7 @@ class JobMetrics:
         )
         self._info = Gauge(
             "mpi_operator_job_info",
-            "1 for each job there is, with the name of its launcher Job",
+            "1 for each job that exists, with the name of its launcher Job",
             ["launcher", "namespace"],
             registry=registry,
         )
@@ -43,12 +41,12 @@ class JobMetrics:
     def _count_work(self, registry: CollectorRegistry) -> None:
         self._is_leader = Gauge(
             "mpi_operator_is_leader",
-            "1 while this process works on jobs, 0 while it stands by",
+            "1 while this process is the leader, 0 while it stands by",
             registry=registry,
         )
         self._reconcile_seconds = Histogram(
             "mpi_operator_reconcile_duration_seconds",
-            "How long it took to look at a job and do what it needs, by how that ended",
+            "Time to reconcile a job, by outcome",
             ["outcome"],
             buckets=_SECONDS,
             registry=registry,

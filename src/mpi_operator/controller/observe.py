@@ -57,9 +57,9 @@ class Observer:
             job=job,
             validation_errors=validation_errors,
             launcher=launcher,
-            launcher_pods=tuple(_launcher_pods(pods, launcher)),
+            launcher_pods=tuple(_launcher_pods(pods, launcher)) if launcher else (),
             stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(pods, job)),
-            worker_pods=tuple(_worker_pods(pods, job)),
+            worker_pods=tuple(pod for pod in pods if _is_worker(pod, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
             config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
             pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
@@ -105,11 +105,10 @@ def _decode(stored: StoredJob) -> _Decoded | None:
         return _Decoded(decode_leniently(manifest), _about_the_job(invalid))
 
 
-def _launcher_pods(pods: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:
-    uid = launcher.metadata.uid if launcher else None
+def _launcher_pods(pods: list[Pod], launcher: LauncherJob) -> Iterator[Pod]:
     for pod in pods:
         owner = pod.metadata.controller
-        if owner is not None and owner.uid == uid:
+        if owner is not None and owner.uid == launcher.metadata.uid:
             yield pod
 
 
@@ -121,12 +120,9 @@ def _stray_launcher_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
             yield pod
 
 
-def _worker_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
-    for pod in pods:
-        if pod.metadata.labels.get(labels.JOB_ROLE) == labels.Role.WORKER and is_controlled_by(
-            pod, job
-        ):
-            yield pod
+def _is_worker(pod: Pod, job: MPIJob) -> bool:
+    role = pod.metadata.labels.get(labels.JOB_ROLE)
+    return role == labels.Role.WORKER and is_controlled_by(pod, job)
 
 
 def _about_the_job(invalid: InvalidJob) -> str:

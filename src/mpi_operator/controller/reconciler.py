@@ -14,6 +14,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.resources import Key
 
+from .cached_types import StoredJob
 from .decision import AT_ONCE, earliest
 from .events import JobEvent, became_true, warning
 from .execute import Executor, Outcome
@@ -75,10 +76,10 @@ class Reconciler:
         async with self._limiter.slot() as slot:
             return await self._measured(key, slot)
 
-    def is_own_write(self, key: Key, version: str) -> bool:
-        """Whether a job has this resourceVersion because we wrote its status."""
-        state = self._states.find(key)
-        return state is not None and state.version == version
+    def is_own_write(self, job: StoredJob) -> bool:
+        """Whether a job is as we wrote it last."""
+        state = self._states.find(job.metadata.key)
+        return state is not None and state.version == job.metadata.resource_version
 
     async def _measured(self, key: Key, slot: Slot) -> float | None:
         started = time.monotonic()

@@ -31,6 +31,11 @@ from .observed import Observed
 from .problems import Problem, lost_worker, most_important, shortened
 
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+_CREATED, _RUNNING, _SUSPENDED = (
+    ConditionType.CREATED,
+    ConditionType.RUNNING,
+    ConditionType.SUSPENDED,
+)
 # Schedulers reword the same problem whenever a node comes or goes.
 _REWORDED_AFTER = timedelta(seconds=30)
 
@@ -144,15 +149,11 @@ def _conditions(
     seen: Observed, end: End | None, problem: Problem | None, now: datetime
 ) -> Conditions:
     known = seen.job.status.conditions
-    if conditions.condition(known, ConditionType.CREATED) is None:
+    if conditions.condition(known, _CREATED) is None:
         message = f"MPIJob {_name(seen.job)} is created."
-        known = with_condition(
-            known, ConditionType.CREATED, _TRUE, Reason.CREATED, message, now=now
-        )
+        known = with_condition(known, _CREATED, _TRUE, Reason.CREATED, message, now=now)
     if _is_resumed(seen):
-        known = with_condition(
-            known, ConditionType.SUSPENDED, _FALSE, Reason.RESUMED, "MPIJob resumed", now=now
-        )
+        known = with_condition(known, _SUSPENDED, _FALSE, Reason.RESUMED, "MPIJob resumed", now=now)
     if end is not None:
         return _ended(seen, known, end, now)
     if has_ended(seen):
@@ -164,15 +165,15 @@ def _conditions(
 
 def _is_resumed(seen: Observed) -> bool:
     """Whether a suspended job goes on. An invalid one does not, whatever it says."""
-    was_suspended = conditions.is_true(seen.job.status.conditions, ConditionType.SUSPENDED)
+    was_suspended = conditions.is_true(seen.job.status.conditions, _SUSPENDED)
     return was_suspended and not seen.is_suspended and not seen.validation_errors
 
 
 def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Conditions:
-    if conditions.condition(known, ConditionType.RUNNING) is None:
+    if conditions.condition(known, _RUNNING) is None:
         message = f"MPIJob {_name(seen.job)} is finished but Running condition was never set."
         never = Condition(
-            type=ConditionType.RUNNING,
+            type=_RUNNING,
             status=_FALSE,
             reason=Reason.RUNNING,
             message=message,
@@ -186,13 +187,11 @@ def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Condit
 def _suspended(
     seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
-    known = with_condition(
-        known, ConditionType.SUSPENDED, _TRUE, Reason.SUSPENDED, "MPIJob suspended", now=now
-    )
+    known = with_condition(known, _SUSPENDED, _TRUE, Reason.SUSPENDED, "MPIJob suspended", now=now)
     if problem is not None:
         return _with_problem(known, _FALSE, problem, now)
     message = f"MPIJob {_name(seen.job)} is suspended."
-    return with_condition(known, ConditionType.RUNNING, _FALSE, Reason.SUSPENDED, message, now=now)
+    return with_condition(known, _RUNNING, _FALSE, Reason.SUSPENDED, message, now=now)
 
 
 def _running(
@@ -200,7 +199,7 @@ def _running(
 ) -> Conditions:
     """Whether the job runs, and why not. Once it runs, a launcher that runs is enough."""
     has_launcher = any(pod_state.is_running(pod) for pod in seen.launcher_pods)
-    was_running = conditions.is_true(known, ConditionType.RUNNING)
+    was_running = conditions.is_true(known, _RUNNING)
     is_running = has_launcher and seen.are_workers_running
     if is_running or (was_running and (has_launcher or problem is None)):
         return _with_running(seen, known, problem, now)
@@ -208,9 +207,7 @@ def _running(
         return _with_problem(known, _FALSE, problem, now)
     if _has_problem(known):
         message = f"MPIJob {_name(seen.job)} is starting."
-        return with_condition(
-            known, ConditionType.RUNNING, _FALSE, Reason.STARTING, message, now=now
-        )
+        return with_condition(known, _RUNNING, _FALSE, Reason.STARTING, message, now=now)
     return known
 
 
@@ -219,36 +216,35 @@ def _with_running(
 ) -> Conditions:
     """It runs; its message has the problem, if there is one."""
     message = f"MPIJob {_name(seen.job)} is running."
-    stored = conditions.condition(known, ConditionType.RUNNING)
-    if problem is not None and stored and stored.is_true and stored.message != message:
-        reported = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
-        return _with_problem(known, _TRUE, reported, now)
-    if problem is not None:
-        message = shortened(f"{message} {problem.message}")
-    return with_condition(known, ConditionType.RUNNING, _TRUE, Reason.RUNNING, message, now=now)
+    stored = conditions.condition(known, _RUNNING)
+    if problem is None:
+        return with_condition(known, _RUNNING, _TRUE, Reason.RUNNING, message, now=now)
+    reported = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
+    is_first = stored is None or not stored.is_true or stored.message == message
+    return _with_problem(known, _TRUE, reported, now, at_once=is_first)
 
 
 def _with_problem(
-    known: Conditions, status: ConditionStatus, problem: Problem, now: datetime
+    known: Conditions,
+    status: ConditionStatus,
+    problem: Problem,
+    now: datetime,
+    *,
+    at_once: bool = False,
 ) -> Conditions:
     """Report a problem. The same one in other words waits for 30s."""
-    stored = conditions.condition(known, ConditionType.RUNNING)
+    stored = conditions.condition(known, _RUNNING)
     updated = stored.last_update_time if stored else None
     is_reported = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
-    if is_reported and updated and now - updated < _REWORDED_AFTER:
+    if is_reported and not at_once and updated and now - updated < _REWORDED_AFTER:
         return known
-    return with_condition(
-        known, ConditionType.RUNNING, status, problem.reason, problem.message, now=now
-    )
+    return with_condition(known, _RUNNING, status, problem.reason, problem.message, now=now)
 
 
 def _has_problem(known: Conditions) -> bool:
-    stored = conditions.condition(known, ConditionType.RUNNING)
-    return stored is not None and stored.reason not in (
-        Reason.RUNNING,
-        Reason.SUSPENDED,
-        Reason.STARTING,
-    )
+    stored = conditions.condition(known, _RUNNING)
+    fine = (Reason.RUNNING, Reason.SUSPENDED, Reason.STARTING)
+    return stored is not None and stored.reason not in fine
 
 
 def _replica_statuses(seen: Observed, end: End | None) -> ReplicaStatuses:
@@ -292,7 +288,7 @@ def _start_time(seen: Observed, end: End | None, now: datetime) -> datetime | No
 
 def _completion_time(known: Conditions, end: End) -> datetime:
     """When the job ended: not before it last ran, because tools compute durations."""
-    running = conditions.condition(known, ConditionType.RUNNING)
+    running = conditions.condition(known, _RUNNING)
     times = (running.last_update_time, running.last_transition_time) if running else ()
     return max([end.time, *(time for time in times if time is not None)])
 

@@ -1,21 +1,25 @@
 #!/bin/sh
-# The remote shell of mpirun: ssh that waits for workers which are not there yet.
+# The remote shell of mpirun: ssh that waits for workers that do not answer yet.
 #
 #   remote_shell.sh [ssh options] HOST COMMAND...
 #
 # The pods of a job start together, so a worker's name or its sshd may come after the launcher.
-# Only what certainly did not begin is tried again: ssh failed, and never got to be authenticated.
+# A command is only tried again if it certainly did not begin: ssh failed before it was authenticated.
+# It reports to the operator in lines of the form
+#
+#   mpi-operator: event=lost worker=pi-worker-1 seconds=12 cause=Connection reset by peer
+#
 # Needs sh, ssh and sleep; without a place for a temporary file it is plain ssh.
 
 environment=/run/mpi-operator/environment # written by worker.sh
 last_words=/dev/termination-log
 hosts=/etc/hosts
-longest_refusal=1800 # seconds: an image may still be pulled. Names are waited for without end
+longest_refusal=1800 # seconds: an image may still be pulled. For a name it waits for ever
 gave_up=79           # the exit code
 
-[ -e /proc/$$/fd/0 ] || exec </dev/null # whoever started this may have closed it
+[ -e /proc/$$/fd/0 ] || exec </dev/null # the caller may have closed it
 
-# Intel MPI keeps to itself what this says, until it ends. So it goes to the log of the container as well.
+# Intel MPI shows what this prints only when it ends. So it goes to the log of the container as well.
 say() {
   case $command in
     *' --upstream-host '*) printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>/proc/1/fd/2 ;;
@@ -24,7 +28,7 @@ say() {
 }
 command=''
 
-# Whoever ends this process means its child, and in the end ssh.
+# A signal for this process is meant for its child, and in the end for ssh.
 child='' signal=''
 stop() {
   signal=$1
@@ -49,8 +53,8 @@ await() {
 # The shell takes the standard input away from what it does not wait for.
 exec 3<&0
 
-# Open MPI kills the group of this process when it has lost a worker, before ssh has told us of it. So all
-# is done by a process with a group of its own. Alone, it tries nothing any more.
+# Open MPI kills the group of this process when it has lost a worker, before ssh has reported it. So a
+# process with its own group does the work. When mpirun is gone, it stops trying.
 first_process=${MPI_OPERATOR_FIRST_PROCESS-}
 starter=${MPI_OPERATOR_STARTER:-$PPID} # mpirun, or a daemon of it
 unset MPI_OPERATOR_FIRST_PROCESS MPI_OPERATOR_STARTER
@@ -60,7 +64,7 @@ if [ -z "$first_process" ] && command -v setsid >/dev/null 2>&1; then
   exit "$code"
 fi
 
-# Sorts the arguments: what is left in "$@" are options, without -q, for ssh's words are needed.
+# Sorts the arguments: "$@" keeps the options, without -q, because ssh's messages are needed.
 host='' command='' is_value='' is_end='' remaining=$#
 while [ "$remaining" -gt 0 ]; do
   word=$1
@@ -103,10 +107,10 @@ done
 [ -n "$command" ] || exec ssh "$@" -- "$host"
 worker=${host%%.*}
 
-# What the status of the pod says when it is over.
+# Adds a line to the termination message of the container.
 leave_word() { printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>"$last_words"; }
 
-# A launcher that starts something after it lost a worker knows how to do without it.
+# A launcher that starts something after it lost a worker goes on without it.
 if [ -s "$last_words" ]; then
   lost=''
   while IFS= read -r line; do
@@ -126,8 +130,8 @@ read -r here 2>/dev/null </proc/sys/kernel/hostname
 command="[ ! -r $environment ] || . $environment; $command"
 
 # Hydra's proxies call back by the name of this host, and give up at once where it is not known. DNS may
-# know it later than the worker; but a kubelet tells a pod its own address. On the network of a node the file
-# is the node's, who may have addresses that lead nowhere.
+# know it later than the worker; but the kubelet writes the address of a pod to its hosts file. On the network
+# of a node it is the file of the node, which may have addresses that lead nowhere.
 find_address() {
   blank=" $(printf '\t')"
   while read -r address names || [ -n "$address" ]; do
@@ -146,9 +150,9 @@ call_back_by() {
   replace "--upstream-host $here " "--upstream-host $1 " # Intel MPI
 }
 
-# On the network of the nodes each worker has a port of its own. It comes first, and so it counts: that
-# is where sshd listens, whatever the user has told ssh. The name of this host is that of a node there, which
-# nobody in the cluster may know; but sshd knows from where it was called.
+# On the network of the nodes each worker has its own port. It comes first, so it wins: that is where sshd
+# listens, whatever the user's options say. The name of this host is that of a node there, which may not
+# resolve in the cluster; but sshd knows the address of its client.
 number=${worker##*-worker-}
 case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
   *[!0-9]*)
@@ -161,8 +165,8 @@ case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
     ;;
 esac
 
-# A link that is cut says nothing. After this time the cluster has given up on the node as well, so that
-# whoever comes back earlier finds the session as it was. 0 is for ever.
+# A cut link is silent. After this time the cluster has given up on the node as well; a node that comes back
+# earlier finds the session as it was. 0 is for ever.
 patience=${MPI_OPERATOR_NODE_PATIENCE:-360} # seconds
 case $patience in
   0) ;;
@@ -170,7 +174,7 @@ case $patience in
 esac
 set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((patience + 11) / 12)) -o ServerAliveCountMax=11
 
-# What is left alone gets another parent.
+# A process whose parent has ended gets another one.
 has_parent() {
   read -r _ _ _ parent _ 2>/dev/null <"/proc/$1/stat" && [ "$parent" = "$2" ]
 }
@@ -181,8 +185,8 @@ read_clock() {
   now=${now%%.*}
 }
 
-# Nobody else's file, whatever lies there already: a launcher that was killed leaves its own behind,
-# and the next one may have the same number.
+# A new file, whatever exists already: a launcher that was killed leaves its own behind, and the next one may
+# have the same process id.
 make_log() {
   read_clock
   umask 077
@@ -202,16 +206,16 @@ make_log || exec ssh "$@" -- "$host" "$command"
 umask "$mask"
 trap 'rm -f "$log"' EXIT
 
-# Runs ssh once. Its own words go to a file, so that those of the command stay apart; DEBUG1, for then it
-# says when it is authenticated, and that the command has ended.
+# Runs ssh once. Its messages go to a file, apart from the output of the command. With DEBUG1 they say when
+# it is authenticated, and that the command has ended.
 try() {
   : >"$log"
   ssh -o LogLevel=DEBUG1 -o ConnectionAttempts=1 "$@" -E "$log" -- "$host" "$command" <&3 3<&- &
   await $!
 }
 
-# Sets `missing` to what is not there yet, name or sshd, and `cause` to ssh's words about it. Or `broken`
-# to its words about a connection that ended before the command did.
+# Sets `missing` to what does not answer yet, name or sshd, and `cause` to ssh's message about it. Or `broken`
+# to its message about a connection that ended before the command did.
 return_char=$(printf '\r')
 find_out() {
   missing='' cause='' broken='' is_final='' has_begun=''
@@ -237,7 +241,7 @@ find_out() {
   [ -z "$is_final" ] || missing=''
 }
 
-# What ssh has to say, less what it says about every session.
+# Prints the messages of ssh, without those of every session.
 pass_on() {
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in
@@ -255,14 +259,14 @@ is_hopeless() {
   esac
 }
 
-# Hydra does not mind that ssh has ended. It waits for its proxy, who will not call any more; but it can be
-# interrupted, and Intel's wants that twice. Open MPI ends by itself.
+# Hydra ignores that ssh has ended. It waits for its proxy, which will not call any more; but it can be
+# interrupted, Intel's only twice. Open MPI ends by itself.
 end_hydra() {
   case $broken in
     'Timeout, server '* | 'client_loop: '* | 'Read from remote host '*) ;; # the last two, if TCP was first
     *) return ;;
   esac
-  case $command in *hydra_*_proxy*) sleep 2 ;; *) return ;; esac # it may have heard of it
+  case $command in *hydra_*_proxy*) sleep 2 ;; *) return ;; esac # it may have noticed
   for _ in 1 2 3 4 5; do
     [ -z "$signal" ] && ! is_left_alone && has_parent "${first_process:-$$}" "$starter" || return
     kill -s INT "$starter" 2>/dev/null
@@ -270,7 +274,7 @@ end_hydra() {
   done
 }
 
-# Later and later: a large job that waits for a queue would keep the name servers busy.
+# Longer and longer: a large job that waits for a queue would keep the name servers busy.
 pause() {
   case $tries in
     [1-4]) seconds=0.1 ;;
@@ -282,7 +286,7 @@ pause() {
 }
 
 read_clock
-began=$now told=$now refused='' tries=0 patience=5
+began=$now reported=$now refused='' tries=0 patience=5
 while :; do
   try "$@"
   if [ "$code" -ne 255 ]; then
@@ -291,7 +295,7 @@ while :; do
   fi
   find_out
   read_clock
-  # At once: when mpirun has ended, so has its container; and mpirun may have ended this before ssh did.
+  # At once: the container ends with mpirun, and mpirun may have ended this before ssh did.
   [ -z "$broken" ] || leave_word "event=lost worker=$worker seconds=$((now - began)) cause=$broken"
   [ -z "$signal" ] || exit $((128 + signal))
   if [ -z "$missing" ]; then
@@ -306,9 +310,9 @@ while :; do
     leave_word "event=gave-up worker=$worker seconds=$waited cause=$cause"
     exit "$gave_up"
   fi
-  if [ $((now - told)) -ge "$patience" ]; then
+  if [ $((now - reported)) -ge "$patience" ]; then
     say "event=waiting worker=$worker seconds=$waited cause=$cause"
-    told=$now patience=30
+    reported=$now patience=30
   fi
   pause
   [ -z "$signal" ] || exit $((128 + signal))

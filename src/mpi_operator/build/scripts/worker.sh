@@ -3,22 +3,22 @@
 #
 #   worker.sh COMMAND...
 #
-# Sessions of sshd begin with an empty environment, so that of the container is kept in a file first,
-# which remote_shell.sh reads in each session. Then the command takes the place of this script.
+# Sessions of sshd begin with an empty environment, so this saves that of the container in a file, which
+# remote_shell.sh reads in each session. Then it runs the command.
 
 mpi_operator_directory=/run/mpi-operator
 
-# In a subshell: the variables of a container may have any name, and are passed on as they are.
+# In a subshell: the variables of a container may have any name, and must not change.
 keep_environment() (
   umask 022
-  # So that nobody but root decides what root's sessions read. Others could not change it anyway.
+  # So that only root decides what root's sessions read.
   chmod 755 "$mpi_operator_directory" 2>/dev/null
   export -p | while IFS= read -r mpi_operator_line; do
     mpi_operator_name=${mpi_operator_line#export }
     mpi_operator_name=${mpi_operator_name#declare -x }
     mpi_operator_name=${mpi_operator_name%%=*}
     case $mpi_operator_name in
-      # Lines of a value that are no name; what a session has of its own; what shells keep to themselves.
+      # Lines of a value that are no name; variables of a session; variables of shells.
       '' | [0-9]* | *[!A-Za-z0-9_]* | _ | mpi_operator_*) continue ;;
       HOME | USER | LOGNAME | SHELL | MAIL | PWD | OLDPWD | SHLVL | TERM | HOSTNAME | SSH_*) continue ;;
       IFS | PS1 | PS2 | PS4 | OPTIND | PPID | UID | EUID | SHELLOPTS | BASHOPTS) continue ;;
@@ -39,6 +39,6 @@ keep_environment() (
   done >"$mpi_operator_directory/environment"
 )
 
-keep_environment || echo "mpi-operator: ranks will lack the variables of this container: $mpi_operator_directory cannot be written" >&2
+keep_environment || echo "mpi-operator: cannot write $mpi_operator_directory: ranks will lack the environment variables of this container" >&2
 unset mpi_operator_directory
 exec "$@"

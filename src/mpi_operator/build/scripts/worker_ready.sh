@@ -1,9 +1,9 @@
 #!/bin/sh
-# Tells whether the sshd of a worker listens.
+# Checks whether the sshd of a worker listens.
 #
 #   worker_ready.sh [the arguments of sshd]
 #
-# Looks for a bit, so that whoever asks each second hears of it at once.
+# Checks for 2s, so that a probe every second succeeds as soon as sshd listens.
 
 configuration=/etc/ssh/sshd_config ports='' tab=$(printf '\t')
 
@@ -57,20 +57,20 @@ for port in ${ports:-22}; do
   wanted="$wanted $(printf '%04X' "$port")"
 done
 
-# A line is: number, local address, remote address, state. 0A is to listen. By cat, for a shell reads
+# A line is: number, local address, remote address, state. 0A is LISTEN. Read by cat, because a shell reads
 # byte by byte, and the kernel makes the table anew for each.
-nobody=00000000
+any=00000000
 listens() {
   tables=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
   for port in $wanted; do
     case $tables in
-      *":$port $nobody:0000 0A "* | *":$port $nobody$nobody$nobody$nobody:0000 0A "*) return 0 ;;
+      *":$port $any:0000 0A "* | *":$port $any$any$any$any:0000 0A "*) return 0 ;;
     esac
   done
   return 1
 }
 
-# What this script cannot find out must not keep a job from starting: the launcher waits for sshd, too.
+# A wrong guess must not keep a job from starting: the launcher waits for sshd, too.
 is_old() {
   read -r uptime _ </proc/uptime
   read -r facts </proc/1/stat
