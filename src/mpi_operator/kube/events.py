@@ -14,7 +14,6 @@ import random
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from . import errors
@@ -97,12 +96,7 @@ class EventRecorder:
         self._writing = asyncio.create_task(self._write_all(), name="events")
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Write the events that wait, but within `flush_timeout`, because the process is ending."""
         self._closing = True
         self._recorded.set()

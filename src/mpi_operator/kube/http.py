@@ -12,7 +12,6 @@ import copy
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from types import TracebackType
 from typing import Self, TypeVar
 
 import aiohttp
@@ -88,13 +87,8 @@ class HttpClient:
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._transport.__aexit__(exc_type, exc, traceback)
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.__aexit__()
 
     def fenced_by(self, fence: Fence) -> Self:
         """The same client over the same connections, writing only while the fence allows it."""

@@ -17,7 +17,6 @@ import weakref
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
 
@@ -91,12 +90,7 @@ class Transport:
         )
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
             await self._close_sockets()

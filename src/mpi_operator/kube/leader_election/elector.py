@@ -26,7 +26,6 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
 from mpi_operator.kube import errors
@@ -131,12 +130,7 @@ class Elector:
         self._thread.start()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         with suppress(RuntimeError):  # the thread has ended and closed its loop
             self._loop.call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, 2 * self._timing.renew_seconds)
