@@ -28,11 +28,11 @@ _COUNTS = {
     "lame": 5,
     "taken": 5,
 }
-# Copies of the one that is done: to live as many lives would take minutes and show nothing new.
+# Copies of the one that is done: running as many jobs would take minutes and show nothing new.
 # That a thousand that are not over cost no more is in `benchmarks/operators`.
 _CLONES = 414
 _ALL = 500
-_HOME = "many_jobs"
+_HOME = "many-jobs"
 
 
 @pytest.mark.timeout(600)
@@ -52,7 +52,7 @@ async def _restart(crowd: Jobs, control_plane: ControlPlane, tmp_path: Path) -> 
     )
     flags = (f"--namespace={_HOME}", f"--lock-namespace={_HOME}")
     async with started(Operator(kubeconfig, tmp_path / "operator.log", *flags)) as process:
-        await _bring_to_rest(crowd)
+        await _settle_all(crowd)
         log = AuditLog(control_plane, client)
         await process.stop()
         before = counted(await log.writes(service_account(_HOME)))
@@ -74,7 +74,7 @@ async def _restart(crowd: Jobs, control_plane: ControlPlane, tmp_path: Path) -> 
     assert all(_COUNTS["taken"] <= count < 3 * _COUNTS["taken"] for count in asked.values())
 
 
-async def _bring_to_rest(crowd: Jobs) -> None:
+async def _settle_all(crowd: Jobs) -> None:
     """Let an operator and a node bring all jobs to a state in which they stay."""
     async with mirrored(crowd.client, MPIJOBS, PODS, JOBS, CONFIG_MAPS) as mirror:
         Node(crowd, mirror)
