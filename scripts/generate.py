@@ -93,7 +93,7 @@ def operator_reference() -> str:
     return (
         f"{HEADER}# `mpi-operator`\n\n"
         "One dash works like two, and `--flag value` like `--flag=value`. `--help` shows the flags,"
-        " `--version` shows the version.\n\n"
+        " `--version` the version.\n\n"
         f"## Flags\n\n| flag | default | meaning |\n|---|---|---|\n{flags}\n"
         "## Flags without effect\n\nThe operator accepts these flags, so that a Deployment made for"
         " the Go operator starts, and logs a warning.\n\n"
