@@ -71,5 +71,4 @@ def _anchors(file: Path) -> frozenset[str]:
 
 if __name__ == "__main__":
     found = list(problems())
-    print(*found, sep="\n")
-    sys.exit(bool(found))
+    sys.exit("\n".join(found) or None)
