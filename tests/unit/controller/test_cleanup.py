@@ -1,4 +1,4 @@
-"""What is left of a job that has finished."""
+"""What is deleted when a job has finished, and when."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ PHASES = ("Running", "Pending", "Failed", "Succeeded", "Unknown")
 
 
 def finished(kind="Succeeded", completed=NOW):
-    """The status of a job that came to its end."""
+    """The status of a finished job."""
     return {
         "conditions": [{"type": kind, "status": "True"}],
         "completionTime": completed.isoformat(),
@@ -47,7 +47,9 @@ def done(job):
     ("policy", "deleted"),
     [
         pytest.param("None", [], id="None keeps all"),
-        pytest.param("Running", [0, 1, 4], id="Running keeps what has ended, with its logs"),
+        pytest.param(
+            "Running", [0, 1, 4], id="Running keeps pods that have ended, with their logs"
+        ),
         pytest.param("All", [0, 1, 2, 3, 4], id="All keeps none"),
     ],
 )
@@ -64,7 +66,7 @@ def test_pods_of_a_formerly_larger_size_are_deleted_too():
     assert len(names_deleted(plan)) == 9
 
 
-def test_what_is_ending_is_not_deleted_again():
+def test_a_terminating_pod_is_not_deleted_again():
     job = finished_job(1, policy={"cleanPodPolicy": "All"})
     seen = observed(job, [a_worker(job, 0, deleted=timedelta(0))], launcher=done(job))
     assert make_plan(seen, PLAIN, NOW).actions == ()
@@ -84,13 +86,13 @@ def test_a_launcher_that_still_runs_is_stopped():
     assert changes(plan, JOBS) == [{"spec": {"suspend": True}}]
 
 
-def test_a_launcher_that_has_ended_is_left_as_it_is():
+def test_a_launcher_that_has_ended_is_left_alone():
     job = finished_job()
     assert make_plan(observed(job, launcher=done(job)), PLAIN, NOW).actions == ()
 
 
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
-def test_nobody_needs_the_group_of_a_finished_job(policy):
+def test_the_group_of_a_finished_job_is_deleted(policy):
     job = finished_job(policy={"cleanPodPolicy": policy})
     seen = observed(job, launcher=done(job), pod_group=a_group())
     assert names_deleted(make_plan(seen, VOLCANO, NOW)) == ["PodGroup pi"]
@@ -107,18 +109,18 @@ def a_group(**metadata):
     return StoredPodGroup(metadata=Metadata(name="pi", namespace="lab", uid="uid", **metadata))
 
 
-# --- time to live -----------------------------------------------------------------------------
+# --- TTL --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("annotations", "goes"),
     [
-        pytest.param({}, "Job pi-launcher", id="the launcher goes"),
-        pytest.param(DELETES_ITSELF, "MPIJob pi", id="the job goes itself, if asked to"),
+        pytest.param({}, "Job pi-launcher", id="the launcher"),
+        pytest.param(DELETES_ITSELF, "MPIJob pi", id="the job itself, with the annotation"),
         pytest.param(
             {"mpi-operator.kubeflow.org/ttl-deletes-job": "yes, please"},
             "Job pi-launcher",
-            id="only a plain true counts",
+            id="only the value true counts",
         ),
     ],
 )
@@ -131,21 +133,21 @@ def a_group(**metadata):
         pytest.param(5000, True, id="long after"),
     ],
 )
-def test_what_goes_when_its_time_has_come(annotations, goes, age, is_over):
+def test_what_the_ttl_deletes(annotations, goes, age, is_over):
     job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=age))
     assert names_deleted(plan) == [goes] * is_over
 
 
-def test_the_job_is_looked_at_again_when_the_time_comes():
+def test_the_job_is_requeued_for_its_ttl():
     job = finished_job(policy={"ttlSecondsAfterFinished": 100})
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=30))
     assert plan.requeue_after == timedelta(seconds=70)
 
 
 @pytest.mark.parametrize("annotations", [{}, DELETES_ITSELF], ids=["launcher", "job"])
-def test_what_is_over_is_not_waited_for(annotations):
-    # What was told to go may take a while (finalizers): to look again at once would be a loop.
+def test_an_expired_ttl_needs_no_requeue(annotations):
+    # A deletion may take a while (finalizers), so a requeue at once would be a loop.
     job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(hours=1))
     assert plan.requeue_after is None
@@ -154,17 +156,17 @@ def test_what_is_over_is_not_waited_for(annotations):
 @pytest.mark.parametrize(
     "job",
     [
-        pytest.param(finished_job(), id="without a time to live"),
+        pytest.param(finished_job(), id="without a TTL"),
         pytest.param(
             a_job(
                 status={"conditions": [{"type": "Failed", "status": "True"}]},
                 policy={"ttlSecondsAfterFinished": 0},
             ),
-            id="without a time of its end",
+            id="without a completion time",
         ),
     ],
 )
-def test_what_is_kept_for_ever(job):
+def test_what_no_ttl_deletes(job):
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(days=1000))
     assert plan.actions == ()
     assert plan.requeue_after is None
@@ -175,13 +177,13 @@ def test_a_launcher_that_is_gone_is_not_waited_for():
     assert make_plan(observed(job), PLAIN, NOW).requeue_after is None
 
 
-def test_a_job_goes_even_if_its_launcher_is_gone():
+def test_a_job_is_deleted_even_if_its_launcher_is_gone():
     job = finished_job(policy={"ttlSecondsAfterFinished": 0}, annotations=DELETES_ITSELF)
     plan = make_plan(observed(job), PLAIN, NOW)
     assert plan.actions == (Delete(MPI_JOBS, Key("lab", "pi"), "uid-of-pi"),)
 
 
-def test_a_job_that_has_not_finished_has_all_the_time():
+def test_the_ttl_does_not_apply_before_a_job_has_finished():
     job = a_job(policy={"ttlSecondsAfterFinished": 0})
     seen = observed(job, workers(job, "Running", "Running"), launcher=a_launcher(job))
     assert make_plan(seen, PLAIN, NOW).actions == ()

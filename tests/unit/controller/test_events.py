@@ -37,7 +37,7 @@ CREATED, RUNNING = condition("Created"), condition("Running")
 STOPPED = condition("Running", "False")
 
 
-def told(old, new, problem=None):
+def events_of(old, new, problem=None):
     return [
         f"{event.severity.value} {event.reason}: {event.message}"
         for event in status_events(old, new, [problem] if problem else [])
@@ -80,18 +80,18 @@ def told(old, new, problem=None):
             [],
             [CREATED, STOPPED, condition("Succeeded")],
             ["Normal MPIJobCreated: so it is", "Normal MPIJobSucceeded: so it is"],
-            id="seen for the first time when it was over",
+            id="first seen when it was finished",
         ),
         pytest.param(
             [CREATED, condition("Running", "False", "QuotaExceeded")],
             [CREATED, condition("Running", "False", "MPIJobStarting")],
             [],
-            id="problem that has passed",
+            id="a problem that has passed",
         ),
     ],
 )
 def test_which_events_follow_which_change(old, new, events):
-    assert told(status(*old), status(*new)) == events
+    assert events_of(status(*old), status(*new)) == events
 
 
 @pytest.mark.parametrize(
@@ -116,33 +116,33 @@ def test_which_events_follow_which_change(old, new, events):
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             QUOTA,
             ["Warning QuotaExceeded: exceeded quota"],
-            id="it runs, and something problems it",
+            id="it runs, and it has a problem",
         ),
         pytest.param(
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             [CREATED, RUNNING],
             None,
             [],
-            id="nothing problems it any more",
+            id="the problem is gone",
         ),
         pytest.param(
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             [CREATED, replace(RUNNING, message="so it is. exceeded quota")],
             QUOTA,
             [],
-            id="the same still problems it",
+            id="the same problem remains",
         ),
         pytest.param(
             [CREATED, RUNNING],
             [CREATED, STOPPED, condition("Failed", reason="QuotaExceeded")],
             QUOTA,
             ["Warning QuotaExceeded: so it is"],
-            id="it failed because of it, which is told once",
+            id="it failed because of the problem: one event",
         ),
     ],
 )
-def test_what_is_told_about_trouble(old, new, problem, events):
-    assert told(status(*old), status(*new), problem) == events
+def test_which_events_follow_a_problem(old, new, problem, events):
+    assert events_of(status(*old), status(*new), problem) == events
 
 
 ONE = ReplicaStatuses(worker=ReplicaStatus(active=1))
@@ -156,11 +156,11 @@ ONE = ReplicaStatuses(worker=ReplicaStatus(active=1))
         pytest.param({"start_time": NOW}, False, id="when it started"),
         pytest.param({"completion_time": NOW + timedelta(1)}, False, id="when it completed"),
         pytest.param({"observed_generation": 2}, False, id="which spec it is about"),
-        pytest.param({"selector": "a=b"}, False, id="who its workers are"),
+        pytest.param({"selector": "a=b"}, False, id="the selector of its workers"),
         pytest.param({"replica_statuses": ONE, "start_time": NOW}, False, id="more than counts"),
     ],
 )
-def test_what_can_wait(change, can_wait):
+def test_which_status_changes_can_wait(change, can_wait):
     old = status(CREATED)
     assert has_only_counts_changed(old, replace(old, **change)) == can_wait
 

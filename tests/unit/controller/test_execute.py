@@ -1,4 +1,4 @@
-"""Doing what a plan says, and what comes of it."""
+"""Executing a plan, and its outcome."""
 
 import asyncio
 from datetime import timedelta
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.looptime
 
 JOB = a_job(100)
 KEYS = KeyPair(private="private", public="public")
-EVENTS = (normal("Told", "when it is done"),)
+EVENTS = (normal("Done", "the write was sent"),)
 
 
 class Bench:
     """An executor on the local cluster."""
 
     def __init__(self, slots=1000, settings: Settings = PLAIN):
-        # It does not know MPIJobs, so it cannot tell that the owner of our objects is not there.
+        # It does not know MPIJobs, so it does not miss the owner of our objects.
         local = LocalCluster(clock=lambda: NOW)
         self.cluster = DirectCluster(local)
         self.client = FaultyClient(local, takes=0.01)
@@ -99,13 +99,13 @@ async def test_a_stage_begins_with_a_few_and_grows_while_it_goes_well():
     assert (loop.time() - began) / bench.client.takes == pytest.approx(7, abs=1.5)
 
 
-async def test_a_stage_grows_only_as_far_as_everybody_has_something_to_do():
+async def test_a_stage_grows_only_while_every_slot_has_work():
     bench = Bench()
     await bench.do(pods(*range(160)))
     assert bench.client.most_in_flight == 40
 
 
-async def test_what_is_refused_once_is_not_asked_a_thousand_times():
+async def test_a_refusal_ends_a_large_stage_early():
     bench = Bench()
     bench.client.refuse("create Pod", refused(403, "exceeded quota: pods"))
     outcome = await bench.do(pods(*range(1000)), [creation()])
@@ -114,7 +114,7 @@ async def test_what_is_refused_once_is_not_asked_a_thousand_times():
     assert outcome.refused == {(PODS, Key("lab", f"pi-worker-{index}")) for index in range(8)}
 
 
-async def test_a_stage_that_goes_wrong_half_way_stops_there():
+async def test_a_stage_stops_at_the_first_failure():
     bench = Bench()
     bench.client.refuse("create Pod pi-worker-8", refused(403, "exceeded quota: pods"))
     await bench.do(pods(*range(1000)))
@@ -139,7 +139,7 @@ async def test_a_stage_that_is_cancelled_leaves_nothing_running():
     assert (bench.client.in_flight, len(bench.client.asked)) == (0, asked)
 
 
-async def test_an_empty_plan_asks_for_nothing():
+async def test_an_empty_plan_sends_no_request():
     bench = Bench()
     outcome = await bench.do()
     assert outcome.is_good
@@ -159,7 +159,7 @@ async def test_an_empty_plan_asks_for_nothing():
         (refused(413, "request is too large"), "Rejected", False),
     ],
 )
-async def test_a_refusal_is_told_in_the_words_of_the_server(error, reason, is_fatal):
+async def test_a_refusal_is_reported_with_the_message_of_the_server(error, reason, is_fatal):
     bench = Bench()
     bench.client.refuse("create Pod", error)
     outcome = await bench.do(pods(0))
@@ -185,11 +185,11 @@ async def test_a_refused_change_of_the_launcher_is_never_final():
         errors.NotLeader("the lease is gone"),
         refused(500, "etcd is away"),
         refused(429, "slow down"),
-        refused(401, "who are you"),
+        refused(401, "Unauthorized"),
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_may_pass_by_itself_is_left_to_the_queue(error):
+async def test_transient_errors_are_left_to_the_queue(error):
     bench = Bench()
     bench.client.refuse("create Pod", error)
     outcome = await bench.do(pods(*range(50)), [creation()])
@@ -199,7 +199,7 @@ async def test_what_may_pass_by_itself_is_left_to_the_queue(error):
 
 
 @pytest.mark.parametrize("code", [409, 404], ids=["it changed", "it is gone"])
-async def test_a_change_that_comes_too_late_makes_us_look_again(code):
+async def test_a_patch_that_comes_too_late_is_stale(code):
     bench = Bench()
     bench.client.refuse("patch ConfigMap", refused(code))
     action = Patch(CONFIG_MAPS, Key("lab", "pi-config"), "uid", {"data": {}}, EVENTS)
@@ -209,7 +209,7 @@ async def test_a_change_that_comes_too_late_makes_us_look_again(code):
     assert bench.names(SERVICES) == []
 
 
-async def test_a_kind_or_a_namespace_that_is_missing_is_told():
+async def test_a_missing_kind_or_namespace_is_reported():
     bench = Bench()
     bench.client.refuse("create Service", refused(404, 'namespaces "lab" not found'))
     [problem] = (await bench.do([creation()])).problems
@@ -219,11 +219,11 @@ async def test_a_kind_or_a_namespace_that_is_missing_is_told():
 # --- creating ---------------------------------------------------------------------------------
 
 
-async def test_news_are_told_when_it_is_done():
+async def test_events_follow_the_write():
     assert (await Bench().do([creation()])).events == list(EVENTS)
 
 
-async def test_what_is_there_and_ours_will_do():
+async def test_an_existing_object_of_the_job_is_used():
     bench = Bench()
     bench.cluster.create(SERVICES, a_service(labels=OURS, owner="uid-of-pi"))
     outcome = await bench.do([creation(labels=OURS)])
@@ -232,8 +232,10 @@ async def test_what_is_there_and_ours_will_do():
     assert bench.client.asked == ["create Service pi", "get Service pi"]
 
 
-@pytest.mark.parametrize("owner", ["uid-of-another-pi", None], ids=["another's", "nobody's"])
-async def test_what_is_there_and_a_strangers_is_not_touched(owner):
+@pytest.mark.parametrize(
+    "owner", ["uid-of-another-pi", None], ids=["of another job", "without an owner"]
+)
+async def test_an_existing_object_of_another_owner_is_not_touched(owner):
     bench = Bench()
     bench.cluster.create(SERVICES, a_service(owner=owner))
     before = bench.cluster.all(SERVICES)
@@ -248,7 +250,7 @@ async def test_what_is_there_and_a_strangers_is_not_touched(owner):
     assert bench.names(PODS) == []
 
 
-async def test_what_the_operator_before_us_made_is_adopted():
+async def test_an_object_of_the_previous_operator_is_adopted():
     bench = Bench()
     bench.cluster.create(SERVICES, a_service(labels={"app": "pi"}, owner="uid-of-pi"))
     outcome = await bench.do([creation(labels=OURS)])
@@ -257,7 +259,7 @@ async def test_what_the_operator_before_us_made_is_adopted():
     assert outcome.is_stale
 
 
-async def test_an_adopted_launcher_does_not_go_before_we_have_seen_its_end():
+async def test_an_adopted_launcher_loses_its_ttl():
     bench = Bench()
     wanted = launcher_job.launcher_job(JOB, PLAIN, suspend=False)
     old = a_service("pi-launcher", {"app": "pi"}, owner="uid-of-pi")
@@ -267,7 +269,7 @@ async def test_an_adopted_launcher_does_not_go_before_we_have_seen_its_end():
     assert "ttlSecondsAfterFinished" not in stored["spec"]
 
 
-async def test_one_that_went_in_between_is_no_refusal():
+async def test_an_object_that_was_deleted_meanwhile_is_no_refusal():
     bench = Bench()
     bench.client.refuse("create Pod", refused(409, "already exists", "AlreadyExists"))
     outcome = await bench.do(pods(0))
@@ -294,7 +296,7 @@ async def test_keys_that_are_there_are_kept():
     assert bench.cluster.all(SECRETS) == before
 
 
-async def test_keys_of_a_stranger_are_no_keys_of_ours():
+async def test_keys_of_another_owner_are_not_used():
     bench = Bench()
     bench.cluster.create(SECRETS, a_service("pi-ssh", owner="uid-of-another-pi"))
     outcome = await bench.do([CreateKeys(JOB)])
@@ -303,7 +305,7 @@ async def test_keys_of_a_stranger_are_no_keys_of_ours():
     assert not outcome.has_keys
 
 
-async def test_keys_that_went_in_between_are_no_refusal():
+async def test_keys_that_were_deleted_meanwhile_are_no_refusal():
     bench = Bench()
     bench.client.refuse("create Secret", refused(409, "already exists", "AlreadyExists"))
     outcome = await bench.do([CreateKeys(JOB)], pods(0))
@@ -316,7 +318,7 @@ async def test_keys_that_went_in_between_are_no_refusal():
 # --- changing ---------------------------------------------------------------------------------
 
 
-async def test_a_change_is_for_that_very_object():
+async def test_a_patch_applies_only_to_the_object_with_that_uid():
     bench = Bench()
     bench.cluster.create(SERVICES, a_service())
     action = Patch(SERVICES, Key("lab", "pi"), "uid-of-an-earlier-one", {"spec": {"a": 1}})
@@ -335,7 +337,7 @@ def stored_launcher(bench, **status):
     return Key("lab", "pi-launcher"), stored["metadata"]["uid"]
 
 
-async def test_a_resumed_launcher_goes_where_the_job_wants_it_today():
+async def test_a_resumed_launcher_gets_the_current_scheduling_of_the_job():
     bench = Bench()
     key, uid = stored_launcher(bench)
     today = a_job(launcher={"template": template(nodeSelector={"queue": "fast"})})
@@ -345,7 +347,7 @@ async def test_a_resumed_launcher_goes_where_the_job_wants_it_today():
     assert spec["template"]["spec"]["nodeSelector"] == {"queue": "fast"}
 
 
-async def test_its_start_is_forgotten_first_where_it_has_one():
+async def test_a_start_time_is_removed_before_resuming():
     bench = Bench()
     key, uid = stored_launcher(bench, startTime="2026-03-01T11:00:00Z", failed=1)
     await bench.do([Resume(key, uid, JOB)])
@@ -357,7 +359,7 @@ async def test_its_start_is_forgotten_first_where_it_has_one():
     assert bench.cluster.get(JOBS, key)["status"] == {"failed": 1}
 
 
-async def test_a_launcher_that_is_another_one_by_now_is_left_alone():
+async def test_a_launcher_with_another_uid_is_left_alone():
     bench = Bench()
     key, _ = stored_launcher(bench)
     outcome = await bench.do([Resume(key, "uid-of-an-earlier-one", JOB)])
@@ -365,7 +367,7 @@ async def test_a_launcher_that_is_another_one_by_now_is_left_alone():
     assert bench.cluster.get(JOBS, key)["spec"]["suspend"] is True
 
 
-async def test_a_refused_resumption_is_told_and_not_final():
+async def test_a_refused_resumption_is_reported_and_not_final():
     bench = Bench()
     key, uid = stored_launcher(bench)
     bench.client.refuse("replace Job", refused(422, "field is immutable"))
@@ -396,7 +398,7 @@ async def test_a_deletion_that_failed_is_sent_again():
 
 
 @pytest.mark.parametrize("uid", ["uid-of-an-earlier-one", ""], ids=["another one", "nothing"])
-async def test_what_is_gone_needs_no_deletion(uid):
+async def test_deleting_a_missing_object_is_no_error(uid):
     bench = Bench()
     made = [bench.cluster.create(SERVICES, a_service()) for _ in range(bool(uid))]
     outcome = await bench.do([Delete(SERVICES, Key("lab", "pi"), uid)])
@@ -404,7 +406,7 @@ async def test_what_is_gone_needs_no_deletion(uid):
     assert len(bench.names(SERVICES)) == len(made)
 
 
-async def test_by_force_is_at_once():
+async def test_a_forced_deletion_has_no_grace_period():
     bench = Bench()
     manifest = pods(0)[0].manifest | {"spec": {"nodeName": "lost"}}
     uid = bench.cluster.create(PODS, manifest)["metadata"]["uid"]
@@ -414,7 +416,7 @@ async def test_by_force_is_at_once():
     assert bench.names(PODS) == []
 
 
-async def test_nothing_takes_longer_than_it_must():
+async def test_one_write_takes_no_longer_than_its_request():
     bench, loop = Bench(), asyncio.get_running_loop()
     began = loop.time()
     await bench.do(pods(0))

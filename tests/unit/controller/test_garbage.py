@@ -1,4 +1,4 @@
-"""Jobs that nobody would write: told so in their status, and no reconcile fails."""
+"""Jobs full of garbage: their status says so, and no reconcile fails."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.observations import VOLCANO, a_manifest
 from tests.support.worlds import World, running_world
 
 GARBAGE = settings(max_examples=100)
-# What happens to a launcher, and which condition that must lead to.
+# What happens to a launcher, and the condition that must follow.
 ENDS = {
     "launcher_runs": {"Created"},
     "launcher_completes": {"Succeeded"},
@@ -123,7 +123,7 @@ def has(inner, key):
 
 @GARBAGE
 @given(garbled(), st.sampled_from(list(ENDS)))
-def test_garbage_is_told_about_and_stops_no_launcher(manifest, event):
+def test_garbage_is_reported_and_stops_no_launcher(manifest, event):
     world = running_world(settings=VOLCANO, rules=False)
     world.cluster.replace(MPI_JOBS, world.manifest | {"spec": manifest["spec"]})
     world.cluster.set_status(MPI_JOBS, world.key, manifest["status"])
@@ -143,7 +143,7 @@ def test_garbage_from_the_start(manifest):
 
 
 @pytest.mark.parametrize("field", ["type", "status"])
-def test_a_condition_of_which_something_needed_is_garbage(field):
+def test_a_condition_with_garbage_in_a_required_field(field):
     world = World(rules=False)
     garbage = {"conditions": [{"type": "Created", "status": "True", field: []}]}
     world.cluster.set_status(MPI_JOBS, world.key, garbage)

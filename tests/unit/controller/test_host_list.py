@@ -30,11 +30,11 @@ def seen_with(running, listed, workers=4, **more):
         pytest.param({0, 1, 2, 3}, {0}, None, (range(4), None), id="complete: at once"),
         pytest.param({0}, {0, 1}, None, ({0}, None), id="one left: at once"),
         pytest.param({0, 2}, {0, 1}, None, ({0, 2}, None), id="one left and one came: at once"),
-        pytest.param({0}, set(), None, (set(), 1), id="one came, nobody noted when: in a second"),
-        pytest.param({0}, set(), (0.4, 0.4), (set(), 0.6), id="one came a moment ago: later"),
-        pytest.param({0}, set(), (1, 1), ({0}, None), id="a quiet second: now"),
-        pytest.param({0, 1}, set(), (4.5, 0.2), (set(), 0.5), id="they come and come: not yet"),
-        pytest.param({0, 1}, set(), (5, 0.2), ({0, 1}, None), id="they come and come: after five"),
+        pytest.param({0}, set(), None, (set(), 1), id="one came, time unknown: in 1s"),
+        pytest.param({0}, set(), (0.4, 0.4), (set(), 0.6), id="one came 0.4s ago: later"),
+        pytest.param({0}, set(), (1, 1), ({0}, None), id="no change for 1s: now"),
+        pytest.param({0, 1}, set(), (4.5, 0.2), (set(), 0.5), id="they keep coming: not yet"),
+        pytest.param({0, 1}, set(), (5, 0.2), ({0, 1}, None), id="they keep coming: after 5s"),
     ],
 )
 def test_when_hosts_are_listed(running, listed, change, expected):
@@ -44,15 +44,15 @@ def test_when_hosts_are_listed(running, listed, change, expected):
     assert wait == (timedelta(seconds=expected[1]) if expected[1] else None)
 
 
-def test_a_new_list_is_right_from_the_start():
+def test_a_new_list_is_correct_from_the_start():
     assert listing(seen_with({0, 2}, (), config_map=None), NOW) == ({0, 2}, None)
 
 
-def test_a_host_that_is_ending_is_none():
+def test_a_terminating_host_is_not_listed():
     job = a_job(2)
     pods = [a_worker(job, 0), a_worker(job, 1, deleted=timedelta(0))]
     assert listing(observed(job, pods, hosts=(0, 1)), NOW) == ({0}, None)
 
 
-def test_a_host_beyond_the_size_of_the_job_is_none():
+def test_a_host_beyond_the_size_of_the_job_is_not_listed():
     assert listing(seen_with({0}, {0, 7}, workers=1), NOW) == ({0}, None)

@@ -1,4 +1,4 @@
-"""How long a start may take."""
+"""The init timeout: how long a start may take."""
 
 from datetime import timedelta
 
@@ -31,7 +31,7 @@ GAVE_UP = f"Launcher gave up on pi-worker-1 after 600s: {CAUSE}"
 
 
 def a_start(minutes=10, *conditions, **changes):
-    """A job that was started so long ago."""
+    """A job that started so many minutes ago."""
     changes = {"annotations": TEN_MINUTES, **changes}
     began = timestamp(NOW - timedelta(minutes=minutes))
     return a_job(status={"startTime": began, "conditions": list(conditions)}, **changes)
@@ -47,7 +47,7 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("seen", "ending"),
     [
         pytest.param(
             observed(JOB, workers(JOB, "Running", "Pending"), launcher=a_launcher(JOB)),
@@ -84,23 +84,23 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
         ),
     ],
 )
-def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
+def test_a_start_that_takes_too_long_names_what_is_missing(seen, ending):
     [problem] = init_timeout(seen, NOW).problems
     assert (problem.reason, problem.is_fatal) == ("InitTimeout", True)
-    assert problem.message.endswith(words)
+    assert problem.message.endswith(ending)
 
 
 @pytest.mark.parametrize(
     "seen",
     [
-        pytest.param(observed(a_start(annotations={})), id="nobody is in a hurry"),
+        pytest.param(observed(a_start(annotations={})), id="without the annotation"),
         pytest.param(
             observed(a_start(annotations={"mpi-operator.kubeflow.org/init-timeout": "soon"})),
-            id="not a time",
+            id="the annotation is no duration",
         ),
         pytest.param(observed(a_start(9)), id="there is time left"),
         pytest.param(observed(a_job(annotations=TEN_MINUTES)), id="it has not begun"),
-        pytest.param(observed(a_start(99, SUSPENDED)), id="it goes on after a pause"),
+        pytest.param(observed(a_start(99, SUSPENDED)), id="it was just resumed"),
         pytest.param(observed(a_start(99, RUNS)), id="it has run"),
         pytest.param(
             observed(a_start(99), launcher=a_launcher(JOB, failed=1)), id="its launcher has failed"
@@ -112,7 +112,7 @@ def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
                 launcher=a_launcher(JOB),
                 launcher_pods=(a_launcher_pod(JOB),),
             ),
-            id="it runs, which is not on record yet",
+            id="it runs, which is not stored yet",
         ),
         pytest.param(
             observed(
@@ -154,7 +154,7 @@ def test_a_start_that_takes_too_long_says_who_is_missing(seen, words):
         ),
     ],
 )
-def test_nothing_is_too_late_here(seen):
+def test_a_start_that_does_not_time_out(seen):
     assert init_timeout(seen, NOW).problems == ()
 
 
@@ -168,7 +168,7 @@ def test_nothing_is_too_late_here(seen):
         (a_start(4, annotations={}), None),
     ],
 )
-def test_how_long_a_start_may_still_take(job, left):
+def test_when_the_job_is_requeued_for_its_init_timeout(job, left):
     assert init_timeout(observed(job), NOW).requeue_after == left
 
 
@@ -196,7 +196,7 @@ def test_a_job_that_does_not_start_fails_and_its_launcher_ends(policy):
     assert world.now - NOW == timedelta(minutes=10)
 
 
-def test_without_the_annotation_a_job_waits():
+def test_a_job_without_the_annotation_never_times_out():
     world = World(2).settle()
     unschedulable_worker(world)
     world.pass_time(10_000_000)
@@ -204,7 +204,7 @@ def test_without_the_annotation_a_job_waits():
     assert "Failed" not in world.conditions
 
 
-def test_a_resumed_job_has_all_its_time_again():
+def test_a_resumed_job_gets_its_whole_init_timeout_again():
     world = World(2, annotations=TEN_MINUTES).settle()
     world.pass_time(500)
     world.suspend()
@@ -221,10 +221,10 @@ def test_a_resumed_job_has_all_its_time_again():
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("output", "sentence"),
     [
-        pytest.param("", "", id="nothing was said"),
-        pytest.param("mpirun: failed", "", id="something else was said"),
+        pytest.param("", "", id="no output"),
+        pytest.param("mpirun: failed", "", id="other output"),
         pytest.param(
             f"{REFUSED}\n{REFUSED.replace('worker-1', 'worker-2')}\n",
             GAVE_UP,
@@ -233,26 +233,28 @@ def test_a_resumed_job_has_all_its_time_again():
         pytest.param(
             f"[1] {REFUSED}",
             GAVE_UP,
-            id="with what mpirun writes in front",
+            id="with a prefix of mpirun",
         ),
     ],
 )
-def test_giving_up_is_told_in_the_words_of_the_remote_shell(words, sentence):
-    assert unreachable_worker(observed(a_job()), words) == sentence
+def test_the_report_of_an_unreachable_worker_quotes_the_remote_shell(output, sentence):
+    assert unreachable_worker(observed(a_job()), output) == sentence
 
 
 @pytest.mark.parametrize(
-    ("validation_errors", "words"),
+    ("validation_errors", "cause"),
     [
-        pytest.param("", "its sshd does not listen yet", id="we ask whether its sshd listens"),
-        pytest.param("the job is invalid", "a readiness probe fails", id="nobody knows who asks"),
+        pytest.param(
+            "", "its sshd does not listen yet", id="our probe asks whether its sshd listens"
+        ),
+        pytest.param("the job is invalid", "a readiness probe fails", id="the probe is unknown"),
     ],
 )
-def test_what_keeps_a_worker_that_was_given_up_is_told_too(validation_errors, words):
+def test_the_problem_of_an_unreachable_worker_is_reported_too(validation_errors, cause):
     runs = [{"name": "mpi", "state": {"running": {}}}]
     worker = a_worker(JOB, 1, ready=False, containerStatuses=runs)
     sentence = unreachable_worker(
         observed(JOB, [worker], validation_errors=validation_errors), REFUSED
     )
     assert sentence.startswith(f"{GAVE_UP}; NotReady: ")
-    assert words in sentence
+    assert cause in sentence

@@ -1,4 +1,4 @@
-"""For which workers a launcher waits, and when it is asked."""
+"""Which workers a launcher waits for, and when its log is read."""
 
 from datetime import timedelta
 
@@ -41,9 +41,9 @@ def log_reading(*lines, ago=0, uid=UID):
     return LogReading(uid, NOW - timedelta(seconds=ago), waits)
 
 
-def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
+def seen(seconds=60, reading=None, *, job=JOB, phases=("Running",) * 3):
     pods = (running(seconds),) if seconds is not None else ()
-    return observed(job, workers(job, *phases), launcher_pods=pods, log_reading=words)
+    return observed(job, workers(job, *phases), launcher_pods=pods, log_reading=reading)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,9 @@ def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
         pytest.param(
             [says("pi-worker-2")], None, id="one that does not run: it has its own reason"
         ),
-        pytest.param([says("pi-worker-7"), says("x"), says("")], None, id="nobody's"),
+        pytest.param(
+            [says("pi-worker-7"), says("x"), says("")], None, id="hosts that are not workers"
+        ),
         pytest.param(["mpi-operator: event=waiting worker="], None, id="half a line"),
         pytest.param([remote_shell_line(Event.LOST, cause="a")], None, id="another event"),
         pytest.param(
@@ -74,61 +76,59 @@ def seen(seconds=60, words=None, *, job=JOB, phases=("Running",) * 3):
     ],
 )
 def test_what_a_launcher_waits_for(lines, message):
-    look = seen(60, log_reading(*lines), phases=("Running", "Running", "Pending"))
-    problems = check_log(look, PLAIN, NOW).problems
+    known = seen(60, log_reading(*lines), phases=("Running", "Running", "Pending"))
+    problems = check_log(known, PLAIN, NOW).problems
     assert [each.message for each in problems] == (
         [f"Launcher waits for {message}"] if message else []
     )
 
 
-def test_causes_are_as_long_as_a_status_can_bear():
+def test_causes_are_cut_to_fit_into_a_status():
     [(_, cause)] = waits_in(JOB, [says("pi-worker-1", "x" * 10_000).encode()]).items()
     assert len(cause) == 200
 
 
-def test_whatever_is_printed_can_be_read():
+def test_any_output_of_a_launcher_can_be_parsed():
     assert waits_in(JOB, [b"\xff\x00", says("pi-worker-1").encode() + b"\xff"])
 
 
 @pytest.mark.parametrize(
-    ("look", "wait"),
+    ("known", "wait"),
     [
-        pytest.param(seen(10), 20, id="first after half a minute"),
+        pytest.param(seen(10), 20, id="first after 30s"),
         pytest.param(seen(100, log_reading(ago=10)), 80, id="then in as long as it had run"),
         pytest.param(
             seen(100, log_reading(says("pi-worker-1"), ago=10)), 20, id="sooner if it waits"
         ),
-        pytest.param(
-            seen(10, log_reading(ago=60)), 20, id="anew where its container is another one"
-        ),
+        pytest.param(seen(10, log_reading(ago=60)), 20, id="again after 30s for another container"),
     ],
 )
-def test_when_a_launcher_is_listened_to(look, wait):
-    request = make_plan(look, PLAIN, NOW).log_request
+def test_when_the_launcher_log_is_read_next(known, wait):
+    request = make_plan(known, PLAIN, NOW).log_request
     assert request is not None
     assert not request.is_due
     assert request.wait == timedelta(seconds=wait)
 
 
 @pytest.mark.parametrize(
-    "look",
+    "known",
     [
-        pytest.param(seen(30), id="after half a minute"),
+        pytest.param(seen(30), id="after 30s"),
         pytest.param(seen(600, log_reading(ago=300)), id="after twice as long"),
         pytest.param(seen(60, log_reading(says("pi-worker-1"), ago=30)), id="while it waits"),
     ],
 )
-def test_a_launcher_is_listened_to_now(look):
-    request = make_plan(look, PLAIN, NOW).log_request
+def test_a_launcher_log_is_read_now(known):
+    request = make_plan(known, PLAIN, NOW).log_request
     assert request is not None
     assert request.is_due
 
 
 @pytest.mark.parametrize(
-    "look",
+    "known",
     [
         pytest.param(seen(None), id="none runs"),
-        pytest.param(seen(60, job=ALONE, phases=()), id="there is nobody to wait for"),
+        pytest.param(seen(60, job=ALONE, phases=()), id="the job has no workers"),
         pytest.param(
             observed(
                 JOB,
@@ -139,11 +139,11 @@ def test_a_launcher_is_listened_to_now(look):
         ),
     ],
 )
-def test_who_is_never_listened_to(look):
-    assert check_log(look, PLAIN, NOW).request is None
+def test_when_the_launcher_log_is_never_read(known):
+    assert check_log(known, PLAIN, NOW).request is None
 
 
-def test_the_container_that_is_listened_to():
+def test_the_container_whose_log_is_read():
     request = check_log(seen(60), PLAIN, NOW).request
     assert request is not None
     assert (request.pod, request.uid, request.container) == (
@@ -166,7 +166,7 @@ def own_shell():
         pytest.param(a_job(3, launcher=own_shell()), PLAIN, id="its own"),
     ],
 )
-def test_who_has_another_remote_shell_has_nothing_to_say(job, settings):
+def test_a_job_without_our_remote_shell_has_no_log_request(job, settings):
     assert check_log(seen(60, job=job), settings, NOW).request is None
 
 
@@ -174,15 +174,15 @@ WAITED = log_reading(says("pi-worker-1"), ago=5)
 
 
 @pytest.mark.parametrize(
-    ("before", "look", "after"),
+    ("before", "known", "after"),
     [
         pytest.param(
             None,
             seen(600),
             LogReading(UID, NOW, is_assumed=True),
-            id="one that has run for long has been read",
+            id="a launcher that has run for long counts as read",
         ),
-        pytest.param(None, seen(10), log_reading(ago=10), id="one that has begun has not"),
+        pytest.param(None, seen(10), log_reading(ago=10), id="one that has just started does not"),
         pytest.param(WAITED, seen(600), WAITED, id="what was read is kept"),
         pytest.param(
             log_reading(says("pi-worker-1"), uid="another"),
@@ -193,5 +193,5 @@ WAITED = log_reading(says("pi-worker-1"), ago=5)
         pytest.param(WAITED, seen(None), None, id="and only while it runs"),
     ],
 )
-def test_what_a_process_has_read(before, look, after):
-    assert current_reading(before, look, NOW) == after
+def test_which_log_reading_is_current(before, known, after):
+    assert current_reading(before, known, NOW) == after

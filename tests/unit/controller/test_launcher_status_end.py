@@ -1,4 +1,4 @@
-"""When a launcher has ended: by its pod, or by its Job."""
+"""When a launcher has ended, according to its pod or its Job."""
 
 from datetime import timedelta
 
@@ -65,39 +65,44 @@ def seen(*pods, job=JOB, launcher=True, suspend=False, **status):
             seen(pod("Running", why="PodCompleted", deleted=True)),
             False,
             False,
-            id="completed, and told to end",
+            id="completed, and being deleted",
         ),
         pytest.param(seen(pod()), True, True, id="its pod has succeeded, its Job says nothing yet"),
         pytest.param(seen(pod(), **complete()), True, True, id="both say so"),
         pytest.param(seen(**complete()), True, True, id="its pod is gone, its Job says so"),
-        pytest.param(seen(pod("Failed")), False, False, id="a failed pod may be tried again"),
+        pytest.param(seen(pod("Failed")), False, False, id="a failed pod may be retried"),
         pytest.param(seen(pod("Failed"), **failed()), False, True, id="its Job has failed"),
-        pytest.param(seen(pod(), **failed()), False, True, id="the Job has failed all the same"),
+        pytest.param(seen(pod(), **failed()), False, True, id="the Job has failed despite that"),
         pytest.param(seen(pod("Failed"), pod()), True, True, id="at the second try"),
-        pytest.param(seen(pod(deleted=True)), False, False, id="one that is told to end"),
-        pytest.param(seen(pod(deleted=True), **complete()), True, True, id="which its Job counts"),
+        pytest.param(seen(pod(deleted=True)), False, False, id="a pod that is being deleted"),
+        pytest.param(
+            seen(pod(deleted=True), **complete()),
+            True,
+            True,
+            id="a pod that is being deleted, counted by its Job",
+        ),
         pytest.param(seen(pod(), launcher=False), False, False, id="a pod of no Job that we know"),
         pytest.param(seen(), False, False, id="no pod"),
     ],
 )
-def test_whether_it_has_ended(world, succeeded, ended):
+def test_whether_a_launcher_has_ended(world, succeeded, ended):
     assert (has_succeeded(world), has_ended(world)) == (succeeded, ended)
 
 
 @pytest.mark.parametrize(
     ("world", "time"),
     [
-        pytest.param(seen(pod()), EARLIER, id="what its container says"),
-        pytest.param(seen(pod(), **complete(NOW)), NOW, id="rather what its Job says"),
+        pytest.param(seen(pod()), EARLIER, id="the end of its container"),
+        pytest.param(seen(pod(), **complete(NOW)), NOW, id="its Job takes precedence"),
         pytest.param(
             seen(pod(containers=terminated(0, finishedAt=None))),
             None,
-            id="its node does not know it",
+            id="its node does not know the time",
         ),
-        pytest.param(seen(pod(containers=[])), None, id="nobody says anything about the time"),
+        pytest.param(seen(pod(containers=[])), None, id="the time is unknown"),
     ],
 )
-def test_when_it_had_done_its_work(world, time):
+def test_when_a_launcher_succeeded(world, time):
     assert success_time(world) == time
 
 

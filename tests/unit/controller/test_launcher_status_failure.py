@@ -1,4 +1,4 @@
-"""Why a launcher failed, in the words of Kubernetes and of the launcher."""
+"""Why a launcher failed, according to Kubernetes and its own output."""
 
 from datetime import timedelta
 
@@ -60,7 +60,7 @@ def a_try(number, age, **status):
             JobCondition(),
             [],
             ("MPIJobFailed", "MPIJob lab/pi has failed"),
-            id="a Job that is mute",
+            id="a Job without a message",
         ),
         pytest.param(
             LIMIT,
@@ -75,7 +75,7 @@ def a_try(number, age, **status):
             LIMIT,
             [a_try(1, age=2)],
             ("BackoffLimitExceeded", "Job has reached its limit"),
-            id="a pod that is mute adds nothing",
+            id="a pod without a message adds nothing",
         ),
         pytest.param(
             LIMIT,
@@ -90,7 +90,7 @@ def a_try(number, age, **status):
             LIMIT,
             [a_try(1, age=2, containerStatuses=terminated(137, reason="OOMKilled"))],
             ("BackoffLimitExceeded", "Job has reached its limit (exit code 137, OOMKilled)"),
-            id="a launcher that was silenced",
+            id="a launcher without output",
         ),
         pytest.param(
             LIMIT,
@@ -112,7 +112,7 @@ def a_try(number, age, **status):
             LIMIT,
             [a_launcher_pod(JOB, "Running", number=9, age=timedelta(0), message="alive")],
             ("BackoffLimitExceeded", "Job has reached its limit"),
-            id="who did not fail is not asked",
+            id="a pod that did not fail is ignored",
         ),
     ],
 )
@@ -120,14 +120,14 @@ def test_why_a_job_failed(failed, pods, expected):
     assert failure(observed(JOB, launcher_pods=tuple(pods)), failed) == expected
 
 
-def test_a_worker_that_was_given_up_is_asked_why():
+def test_an_unreachable_worker_is_reported_with_its_own_problem():
     pod = a_try(1, age=2, containerStatuses=terminated(1, REFUSED))
     no_image = a_worker(JOB, 1, "Pending", containerStatuses=waiting("ErrImagePull", "no image"))
     seen = observed(JOB, [a_worker(JOB, 0), no_image], launcher_pods=(pod,))
     assert "refused; ImagePullFailed: container mpi: no image (Job has" in failure(seen, LIMIT)[1]
 
 
-def test_what_was_recorded_before_the_pod_was_deleted_is_reported():
+def test_a_failure_recorded_before_the_pod_was_deleted_is_reported():
     seen = observed(JOB, failure=LastFailure("exit code 139", "segmentation fault"))
     message = "Job has reached its limit (exit code 139): segmentation fault"
     assert failure(seen, LIMIT)[1] == message
@@ -161,12 +161,12 @@ def test_a_failure_that_is_not_recorded_yet_is_written_to_the_config_map():
 
 
 @pytest.mark.parametrize("text", ["", "{", "7", '["a", 1]'])
-def test_what_others_wrote_into_the_annotation_is_no_failure(text):
+def test_an_unreadable_annotation_is_no_failure(text):
     config_map = a_config_map(JOB)
     config_map.metadata.annotations[LAUNCHER_LAST_FAILURE] = text
     assert last_failure(observed(JOB, config_map=config_map)) == NO_FAILURE
 
 
-def test_a_message_is_as_long_as_a_condition_takes():
+def test_a_message_fits_into_a_condition():
     pod = a_try(1, age=1, containerStatuses=terminated(1, "x" * 4000))
     assert len(failure(observed(JOB, launcher_pods=(pod,)), LIMIT)[1]) == 1024

@@ -1,4 +1,4 @@
-"""That a launcher failed and is tried again is told, once."""
+"""A restart of the launcher gets one event."""
 
 from datetime import timedelta
 
@@ -21,12 +21,12 @@ from tests.support.observations import (
 
 
 def events(seen, known_restarts=0):
-    told = launcher_events(seen, status_of(seen, (), NOW), known_restarts)
-    return [f"{each.reason}: {each.message}" for each in told]
+    found = launcher_events(seen, status_of(seen, (), NOW), known_restarts)
+    return [f"{each.reason}: {each.message}" for each in found]
 
 
 def a_job_with(failures, **changes):
-    """A job whose status tells of so many failures."""
+    """A job whose status counts so many failures."""
     job = a_job(**changes)
     counts = ReplicaStatuses(launcher=ReplicaStatus(failed=failures))
     return with_status(job, replace(job.status, replica_statuses=counts))
@@ -46,7 +46,7 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
 
 
 @pytest.mark.parametrize(
-    ("seen", "told"),
+    ("seen", "message"),
     [
         pytest.param(
             observed(JOB, launcher=a_launcher(JOB, failed=1), launcher_pods=(DIED,)),
@@ -82,8 +82,8 @@ DIED = a_launcher_pod(JOB, "Failed", containerStatuses=terminated(137, "step 7")
         ),
     ],
 )
-def test_a_launcher_that_is_started_again_is_told_of(seen, told):
-    assert events(seen) == [f"LauncherRestarted: {told}"]
+def test_a_launcher_restart_is_reported(seen, message):
+    assert events(seen) == [f"LauncherRestarted: {message}"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_launcher_that_is_started_again_is_told_of(seen, told):
         pytest.param(observed(JOB), id="there is no launcher"),
         pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="nothing happened"),
         pytest.param(
-            observed(a_job_with(1), launcher=a_launcher(JOB, failed=1)), id="it is told already"
+            observed(a_job_with(1), launcher=a_launcher(JOB, failed=1)), id="it is reported already"
         ),
         pytest.param(
             observed(JOB, launcher=a_launcher(JOB, failed=1, **failed())), id="it was the last try"
@@ -114,10 +114,10 @@ def test_a_launcher_that_is_started_again_is_told_of(seen, told):
         ),
     ],
 )
-def test_nothing_is_told_of_a_launcher_that_is_not(seen):
+def test_a_launcher_that_is_not_restarted_has_no_event(seen):
     assert events(seen) == []
 
 
-def test_a_restart_that_is_known_is_not_told_again():
+def test_a_known_restart_is_not_reported_again():
     seen = observed(JOB, launcher=a_launcher(JOB), launcher_pods=(AGAIN,))
     assert events(seen, known_restarts=1) == []

@@ -1,4 +1,4 @@
-"""Workers that are lost, and a launcher that ends well all the same."""
+"""Workers that are lost, and a launcher that succeeds nevertheless."""
 
 import dataclasses
 from datetime import timedelta
@@ -44,7 +44,7 @@ BEFORE = Count(1, "", NOW - RAN - timedelta(seconds=1))
 
 
 def running(**changes):
-    """A job whose launcher and workers began to run five minutes ago."""
+    """A job whose launcher and workers have been running for five minutes."""
     began = timestamp(NOW - RAN)
     condition = {"type": "Running", "status": "True", "lastTransitionTime": began}
     status = {"startTime": began, "conditions": [condition]}
@@ -56,9 +56,9 @@ BOTH = workers(JOB, "Running", "Running")
 FIRST = BOTH[:1]
 
 
-def ended(pods=BOTH, words="", *, job=JOB, pod=None, **more):
-    """The launcher has just ended with 0, and left some words."""
-    left = terminated(0, words)
+def ended(pods=BOTH, output="", *, job=JOB, pod=None, **more):
+    """The launcher has just ended with exit code 0 and this output."""
+    left = terminated(0, output)
     launcher_pod = pod or a_launcher_pod(job, "Succeeded", age=RAN, containerStatuses=left)
     return observed(
         job,
@@ -70,7 +70,7 @@ def ended(pods=BOTH, words="", *, job=JOB, pod=None, **more):
 
 
 def done(pods=BOTH, *, job=JOB, since=NOW):
-    """The launcher's pod is completed, as was seen first at that time; its Job says nothing yet."""
+    """The launcher's pod has completed, first seen at that time; its Job has no condition yet."""
     pod = a_launcher_pod(job, "Succeeded", age=RAN, containerStatuses=terminated(0))
     return observed(
         job,
@@ -83,7 +83,7 @@ def done(pods=BOTH, *, job=JOB, since=NOW):
 
 
 def judged(seen, now=LATER):
-    """What the status says last, and the events that tell of it."""
+    """The last condition of the status, and its events."""
     plan = make_plan(seen, PLAIN, now)
     assert plan.actions == ()
     status = status_of(seen, plan.problems, now)
@@ -117,7 +117,7 @@ def judged(seen, now=LATER):
             id="a pod that failed",
         ),
         pytest.param(
-            ended(words=LOST, counts={1: Count(1, "uid", DURING.at, "exit code 137, OOMKilled")}),
+            ended(output=LOST, counts={1: Count(1, "uid", DURING.at, "exit code 137, OOMKilled")}),
             "(exit code 137, OOMKilled)",
             id="a pod that is replaced already",
         ),
@@ -134,7 +134,7 @@ def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(
     assert events == [("Warning", "WorkerLost")]
 
 
-def test_a_job_that_says_so_needs_every_worker():
+def test_a_job_with_the_annotation_needs_every_worker():
     last, events = judged(ended(FIRST, job=running(annotations=FAILS)))
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
     assert "Launcher lost pi-worker-1 (the pod is gone)" in last.message
@@ -184,9 +184,10 @@ def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
     [
         pytest.param(ended(counts={1: EARLY}, job=MPIRUN), id="it was lost long before"),
         pytest.param(ended(FIRST, job=launched_by("sh", "-c", "mpirun pi")), id="by a script"),
-        pytest.param(ended(FIRST, job=launched_by("horovodrun", "pi")), id="by somebody else"),
+        pytest.param(ended(FIRST, job=launched_by("horovodrun", "pi")), id="by another program"),
         pytest.param(
-            ended(FIRST, job=launched_by("mpirun", "--with-ft", "ulfm", "pi")), id="by one that can"
+            ended(FIRST, job=launched_by("mpirun", "--with-ft", "ulfm", "pi")),
+            id="by one that can go on",
         ),
         pytest.param(
             ended(FIRST, job=launched_by("mpirun", "pi", mpiImplementation="MPICH")),
@@ -195,7 +196,7 @@ def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
         pytest.param(ended(FIRST, job=CAN_DO_WITHOUT), id="by one that says so"),
     ],
 )
-def test_who_may_have_gone_on_has_succeeded(seen):
+def test_a_launcher_that_may_have_continued_has_succeeded(seen):
     last, events = judged(seen)
     assert last.type == "Succeeded"
     assert "Launcher lost pi-worker-1" in last.message
@@ -203,7 +204,7 @@ def test_who_may_have_gone_on_has_succeeded(seen):
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("seen", "sentence"),
     [
         pytest.param(
             ended(FIRST),
@@ -229,7 +230,7 @@ def test_who_may_have_gone_on_has_succeeded(seen):
             id="several",
         ),
         pytest.param(
-            ended(words=LOST), "Launcher lost pi-worker-1 after 7s", id="the session alone"
+            ended(output=LOST), "Launcher lost pi-worker-1 after 7s", id="the session alone"
         ),
         pytest.param(
             ended((*FIRST, a_worker(JOB, 1, conditions=[{"type": "Ready", "status": "False"}]))),
@@ -238,11 +239,11 @@ def test_who_may_have_gone_on_has_succeeded(seen):
         ),
     ],
 )
-def test_a_job_that_may_have_done_without_a_worker_has_succeeded_and_says_so(seen, words):
+def test_a_job_that_may_have_run_without_a_worker_succeeds_with_a_warning(seen, sentence):
     last, events = judged(seen)
     assert last.type == "Succeeded"
     assert last.message.startswith("MPIJob lab/pi successfully completed. ")
-    assert words in last.message
+    assert sentence in last.message
     assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
 
 
@@ -253,21 +254,24 @@ RESTARTED = [each | {"restartCount": 1} for each in terminated(0)]
     "seen",
     [
         pytest.param(ended(), id="nothing happened"),
-        pytest.param(ended(job=running(annotations=FAILS)), id="nothing happened to who needs all"),
-        pytest.param(ended(words="the loss is 0.1"), id="a launcher with last words of its own"),
+        pytest.param(
+            ended(job=running(annotations=FAILS)),
+            id="nothing happened to a job that needs every worker",
+        ),
+        pytest.param(ended(output="the loss is 0.1"), id="a launcher with other output"),
         pytest.param(ended(counts={1: BEFORE}), id="a worker was replaced before the job ran"),
         pytest.param(
             ended(
                 counts={1: DURING},
                 pod=a_launcher_pod(JOB, "Succeeded", age=RAN, containerStatuses=RESTARTED),
             ),
-            id="nobody knows whether it was before the launcher's last start",
+            id="it may have been before the launcher's last start",
         ),
         pytest.param(ended(FIRST, hosts=(0,)), id="a worker that never ran"),
         pytest.param(ended((*FIRST, a_worker(JOB, 1, "Succeeded"))), id="a worker that was done"),
     ],
 )
-def test_a_job_that_lost_nobody_just_succeeded(seen):
+def test_a_job_that_lost_no_worker_just_succeeded(seen):
     last, events = judged(seen)
     assert last.message == "MPIJob lab/pi successfully completed."
     assert events == [("Normal", "MPIJobSucceeded")]
@@ -277,7 +281,7 @@ def test_a_job_that_lost_nobody_just_succeeded(seen):
 
 
 def leaving(*containers, age=RAN, **status):
-    """A worker that is being deleted, and has 20 s left."""
+    """A worker that is being deleted, and has 20s left."""
     return a_worker(
         JOB,
         1,
@@ -331,38 +335,41 @@ SILENT = [{"type": "Ready", "status": "False"}]
             id="after another one, and counted itself",
         ),
         pytest.param(
-            ended((*FIRST, leaving(RUNS, OTHER)), job=MPIRUN), id="whose others still end"
+            ended((*FIRST, leaving(RUNS, OTHER)), job=MPIRUN),
+            id="while others are still terminating",
         ),
-        pytest.param(ended((*FIRST, leaving(conditions=SILENT)), job=MPIRUN), id="not heard of"),
+        pytest.param(
+            ended((*FIRST, leaving(conditions=SILENT)), job=MPIRUN), id="on a silent node"
+        ),
         pytest.param(ended((*FIRST, leaving()), LOST, job=MPIRUN), id="that the launcher lost"),
         pytest.param(ended((*FIRST, leaving(*terminated(143))), job=MPIRUN), id="that has ended"),
     ],
 )
-def test_a_worker_that_is_being_deleted_may_be_lost_all_the_same(seen):
+def test_a_worker_that_is_being_deleted_may_still_be_lost(seen):
     last, _ = judged(seen, AFTER)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
 
 
-def started_again(words=""):
-    [status] = terminated(0, words)
+def started_again(output=""):
+    [status] = terminated(0, output)
     restarted = [status | {"restartCount": 1}]
     return a_launcher_pod(JOB, "Succeeded", age=RAN, containerStatuses=restarted)
 
 
 @pytest.mark.parametrize(
-    ("pods", "words", "verdict"),
+    ("pods", "output", "verdict"),
     [
         pytest.param(BOTH, "", "Succeeded", id="which may have been before"),
-        pytest.param(BOTH, LOST, "Failed", id="of which it says so"),
+        pytest.param(BOTH, LOST, "Failed", id="which its output reports"),
         pytest.param(FIRST, "", "Failed", id="and was never replaced"),
     ],
 )
-def test_a_launcher_that_was_started_again_may_lose_a_worker_too(pods, words, verdict):
-    seen = ended(pods, hosts=(0,), counts={1: DURING}, job=MPIRUN, pod=started_again(words))
+def test_a_launcher_that_was_started_again_may_lose_a_worker_too(pods, output, verdict):
+    seen = ended(pods, hosts=(0,), counts={1: DURING}, job=MPIRUN, pod=started_again(output))
     assert judged(seen)[0].type == verdict
 
 
-def test_the_clock_of_a_node_does_not_count():
+def test_the_clock_of_a_node_is_not_used():
     begun = timedelta(seconds=3)
     seen = dataclasses.replace(
         ended((*FIRST, leaving()), counts={1: DELETED}, job=MPIRUN),
@@ -371,13 +378,13 @@ def test_the_clock_of_a_node_does_not_count():
     assert make_plan(seen, PLAIN, AFTER).requeue_after == begun
 
 
-def test_a_worker_that_was_lost_before_the_launcher_began_does_not_matter():
+def test_a_worker_lost_before_the_launcher_started_does_not_matter():
     last, _ = judged(ended(FIRST, hosts=(0,), counts={1: BEFORE}, job=MPIRUN))
     assert last.message == "MPIJob lab/pi successfully completed."
 
 
-def test_there_is_time_to_hear_of_a_worker_that_was_lost():
-    seen = ended(words=LOST)
+def test_a_verdict_waits_for_reports_of_lost_workers():
+    seen = ended(output=LOST)
     just_now = NOW + timedelta(seconds=2.5)
     plan = make_plan(seen, PLAIN, just_now)
     assert plan.requeue_after == timedelta(seconds=72.5)
@@ -393,15 +400,15 @@ SOON, ENOUGH = NOW + timedelta(seconds=1), NOW + timedelta(seconds=1.5)
     ("job", "since", "now", "wait"),
     [
         pytest.param(MPIRUN, NOW, SOON, 0.5, id="Open MPI may have lost a worker"),
-        pytest.param(NEEDS_ALL, NOW, SOON, 0.5, id="a job that needs all may have, too"),
-        pytest.param(MPIRUN, None, SOON, 1.5, id="nobody has noted since when"),
-        pytest.param(MPIRUN, NOW, ENOUGH, None, id="its node would have told by now"),
+        pytest.param(NEEDS_ALL, NOW, SOON, 0.5, id="a job that needs every worker may have, too"),
+        pytest.param(MPIRUN, None, SOON, 1.5, id="the time of the end is unknown"),
+        pytest.param(MPIRUN, NOW, ENOUGH, None, id="its node would have reported by now"),
         pytest.param(
             running(mpiImplementation="MPICH"), NOW, NOW, None, id="MPICH would have failed"
         ),
     ],
 )
-def test_nodes_get_the_time_to_tell_of_workers(job, since, now, wait):
+def test_nodes_get_time_to_report_lost_workers(job, since, now, wait):
     seen = done(job=job, since=since)
     plan = make_plan(seen, PLAIN, now)
     status = status_of(seen, plan.problems, now)
@@ -421,16 +428,16 @@ DYING = a_worker(
 @pytest.mark.parametrize(
     ("pods", "verdict"),
     [
-        pytest.param(BOTH, "Succeeded", id="nobody"),
+        pytest.param(BOTH, "Succeeded", id="no worker"),
         pytest.param(FIRST, "Failed", id="one that is gone"),
         pytest.param((*FIRST, DYING), "Failed", id="one whose phase its node has not changed yet"),
     ],
 )
-def test_who_was_lost_meanwhile_counts(pods, verdict):
+def test_a_worker_lost_meanwhile_counts(pods, verdict):
     assert judged(done(pods, job=MPIRUN), ENOUGH)[0].type == verdict
 
 
-def test_nothing_is_said_of_a_job_that_waits_for_its_judgement():
+def test_a_job_whose_outcome_is_undecided_reports_nothing():
     begun = a_job(policy={"suspend": True})
     seen = done(job=begun)
     status = status_of(seen, make_plan(seen, PLAIN, SOON).problems, SOON)
@@ -438,22 +445,22 @@ def test_nothing_is_said_of_a_job_that_waits_for_its_judgement():
     assert status.replica_statuses == begun.status.replica_statuses
 
 
-def test_a_job_that_has_become_invalid_is_judged_as_well():
-    invalid = dataclasses.replace(ended(words=LOST), validation_errors="spec.x: is not known")
+def test_a_job_that_has_become_invalid_fails_too():
+    invalid = dataclasses.replace(ended(output=LOST), validation_errors="spec.x: is not known")
     assert make_plan(invalid, PLAIN, NOW).requeue_after == timedelta(seconds=75)
     lost = dataclasses.replace(ended(FIRST, LOST), validation_errors="spec.x: is not known")
     assert judged(lost)[0].type == "Failed"
 
 
-def test_what_a_job_says_is_not_waited_for():
+def test_a_verdict_without_a_loss_needs_no_requeue():
     assert make_plan(ended(), PLAIN, NOW).requeue_after is None
 
 
 @pytest.mark.parametrize(
-    ("words", "workers"),
+    ("output", "workers"),
     [
-        pytest.param("", [], id="nothing was said"),
-        pytest.param(f"step 7\n{LOST}\n", ["pi-worker-1"], id="among other words"),
+        pytest.param("", [], id="no output"),
+        pytest.param(f"step 7\n{LOST}\n", ["pi-worker-1"], id="among other lines"),
         pytest.param(f"{LOST}\n{WENT_ON}\n", [], id="it went on"),
         pytest.param(
             f"{LOST}\n{WENT_ON}\n{LOST.replace('worker-1', 'worker-2')}",
@@ -462,5 +469,5 @@ def test_what_a_job_says_is_not_waited_for():
         ),
     ],
 )
-def test_which_workers_were_lost_last(words, workers):
-    assert [contact.worker for contact in lost_contacts(words)] == workers
+def test_which_workers_were_lost_last(output, workers):
+    assert [contact.worker for contact in lost_contacts(output)] == workers

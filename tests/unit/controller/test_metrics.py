@@ -1,4 +1,4 @@
-"""The names that dashboards know, and what is behind them."""
+"""The metrics by the names that dashboards use."""
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -21,7 +21,7 @@ def test_jobs_are_counted_under_the_names_of_the_go_operator(registry):
         assert registry.get_sample_value(f"mpi_operator_{name}_total") == 1
 
 
-def test_a_job_has_a_series_for_as_long_as_it_is_there(registry):
+def test_a_job_has_its_info_metric_while_it_exists(registry):
     metrics = JobMetrics(registry)
     labels = {"launcher": "pi-launcher", "namespace": "default"}
     metrics.job_info("default", "pi-launcher")
@@ -30,13 +30,13 @@ def test_a_job_has_a_series_for_as_long_as_it_is_there(registry):
     assert registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
-def test_a_job_without_a_series_can_be_forgotten(registry):
+def test_forgetting_a_job_without_metrics_does_not_raise(registry):
     JobMetrics(registry).forget_job("default", "pi-launcher")  # raises if it has to be there
     labels = {"launcher": "pi-launcher", "namespace": "default"}
     assert registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
-def test_who_leads_is_asked_each_time(registry):
+def test_the_leader_metric_is_evaluated_at_each_scrape(registry):
     answers = iter([False, True])
     JobMetrics(registry).set_leader(lambda: next(answers))
     seen = [registry.get_sample_value("mpi_operator_is_leader") for _ in range(2)]

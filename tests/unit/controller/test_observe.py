@@ -1,4 +1,4 @@
-"""What is known about a job, from what is in the cluster."""
+"""What is observed of a job in the cluster."""
 
 import pytest
 
@@ -28,9 +28,9 @@ OURS = {
 WORKER = OURS | {"training.kubeflow.org/job-role": "worker"}
 
 
-def a_stranger(name, labels=OURS, owner="uid-of-another-pi"):
+def a_foreign_object(name, labels=OURS, owner="uid-of-another-pi"):
     # Of a kind that the cluster does not know, so its garbage collector leaves it alone.
-    kind = {"apiVersion": "example.com/v1", "kind": "Stranger"}
+    kind = {"apiVersion": "example.com/v1", "kind": "Other"}
     owners = [{**kind, "name": "pi", "uid": owner, "controller": True}]
     metadata = {"name": name, "namespace": "lab", "labels": labels, "ownerReferences": owners}
     return {"metadata": metadata, "spec": {}}
@@ -62,16 +62,16 @@ def test_a_job_that_is_being_deleted_is_left_to_kubernetes():
         ("", True),
         ("kubeflow.org/mpi-operator", True),
         ("kueue.x-k8s.io/multikueue", False),
-        ("example.com/somebody", False),
+        ("example.com/other", False),
     ],
 )
-def test_who_manages_a_job(manager, is_ours):
+def test_which_manager_makes_a_job_ours(manager, is_ours):
     world = World(rules=False, policy={"managedBy": manager})
     assert (world.observe() is not None) == is_ours
 
 
 @pytest.mark.parametrize("spec", [None, [], "spec", {"runPolicy": []}, {"runPolicy": None}, {}])
-def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
+def test_an_invalid_job_is_observed_with_its_validation_errors(spec):
     world = World(rules=False)
     world.cluster.replace(MPI_JOBS, world.manifest | {"spec": spec})
     seen = seen_in(world)
@@ -81,13 +81,13 @@ def test_a_job_that_makes_no_sense_is_seen_with_complaints(spec):
 
 
 @pytest.mark.parametrize("status", [None, [], {"conditions": "none"}, {"startTime": "soon"}])
-def test_a_status_that_makes_no_sense_does_not_stop_anybody(status):
+def test_a_garbage_status_stops_no_job(status):
     world = World()
     world.cluster.set_status(MPI_JOBS, world.key, status)
     assert seen_in(world).validation_errors == ""
 
 
-def test_what_belongs_to_the_job_is_seen():
+def test_the_objects_of_a_job_are_observed():
     world = World(settings=PLUGINS).settle()
     world.all_workers_run()
     world.launcher_runs()
@@ -110,16 +110,16 @@ def test_what_belongs_to_the_job_is_seen():
         (PODS, "pi-worker-1", WORKER),
     ],
 )
-def test_a_name_that_somebody_else_has(resource, name, labels):
+def test_a_name_that_another_owner_has_is_taken(resource, name, labels):
     world = World()
-    world.cluster.create(resource, a_stranger(name, labels))
+    world.cluster.create(resource, a_foreign_object(name, labels))
     assert seen_in(world).taken == (Taken(resource.kind, name),)
 
 
 @pytest.mark.parametrize("name", ["pi-worker-2", "pi-worker-x", "other"])
-def test_names_that_the_job_does_not_need_are_free_for_all(name):
+def test_names_that_the_job_does_not_need_are_not_taken(name):
     world = World(2)
-    world.cluster.create(PODS, a_stranger(name, WORKER))
+    world.cluster.create(PODS, a_foreign_object(name, WORKER))
     seen = seen_in(world)
     assert seen.taken == ()
     assert seen.worker_pods == ()
@@ -127,7 +127,9 @@ def test_names_that_the_job_does_not_need_are_free_for_all(name):
 
 def test_pods_of_another_launcher_are_not_ours():
     world = World().settle()
-    world.cluster.create(PODS, a_stranger("pi-launcher-x", OURS, owner="uid-of-another-launcher"))
+    world.cluster.create(
+        PODS, a_foreign_object("pi-launcher-x", OURS, owner="uid-of-another-launcher")
+    )
     assert seen_in(world).launcher_pods == ()
 
 
@@ -146,7 +148,7 @@ def test_another_job_of_the_same_name_is_not_confused_with_it():
     assert seen_in(world).state == JobState(world.job.metadata.uid)
 
 
-def test_since_when_hosts_come_and_go():
+def test_when_hosts_changed():
     world = World(3).settle()
     world.worker_runs(0)
     first = seen_in(world).state.host_change
@@ -168,7 +170,7 @@ def test_since_when_a_launcher_has_done_its_work():
     assert (first, seen_in(world).state.launcher_done_since) == (NOW, NOW)
 
 
-def test_a_list_that_is_right_is_not_waited_for():
+def test_a_correct_host_list_has_no_pending_change():
     world = World(2).settle()
     world.all_workers_run()
     world.settle()
@@ -178,7 +180,7 @@ def test_a_list_that_is_right_is_not_waited_for():
 # --- order ------------------------------------------------------------------------------------
 
 
-def test_the_order_in_which_a_cache_gives_its_pods_is_nobodys_business():
+def test_the_order_of_pods_in_the_cache_does_not_matter():
     job = a_job(3)
     pods = [
         a_worker(job, 0, "Pending", conditions=unschedulable()),
@@ -189,7 +191,7 @@ def test_the_order_in_which_a_cache_gives_its_pods_is_nobodys_business():
     assert make_plan(one, PLAIN, NOW) == make_plan(other, PLAIN, NOW)
 
 
-def test_lost_workers_are_told_about_in_their_order():
+def test_lost_workers_are_listed_in_order():
     job = a_job(3)
     pods = [a_worker(job, index, deleted=NOW - NOW.replace(hour=11)) for index in range(3)]
     one, other = (

@@ -1,4 +1,4 @@
-"""What is done about a job. Stories of whole lives are in `test_stories.py`."""
+"""What the operator does about a job. Whole jobs are in `test_scenarios.py`."""
 
 from datetime import timedelta
 
@@ -38,11 +38,11 @@ def reasons(plan):
     return [problem.reason for problem in plan.problems]
 
 
-# --- the first look ---------------------------------------------------------------------------
+# --- the first reconcile ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
-def test_the_first_look_creates_everything_in_order(implementation):
+def test_the_first_reconcile_creates_everything_in_order(implementation):
     plan = plan_for(Observed(a_job(5, mpiImplementation=implementation)))
     assert names_created(plan) == [
         "Service pi",
@@ -64,12 +64,12 @@ def names_created_by(stage):
 
 
 @pytest.mark.parametrize("settings", [VOLCANO, PLUGINS], ids=["volcano", "scheduler-plugins"])
-def test_a_gang_has_its_group_before_its_pods(settings):
+def test_a_pod_group_is_created_before_the_pods(settings):
     plan = plan_for(Observed(a_job()), settings)
     assert "PodGroup pi" in [f"{each.resource.kind} pi" for each in plan.stages[0][3:]]
 
 
-def test_nothing_is_made_twice():
+def test_nothing_is_created_twice():
     job = a_job()
     seen = observed(job, workers(job, "Running", "Running"), launcher=a_launcher(job))
     assert plan_for(seen).stages == ()
@@ -81,7 +81,7 @@ def test_nothing_is_made_twice():
 @pytest.mark.parametrize(
     ("job", "pods", "starts"),
     [
-        pytest.param(a_job(), [], True, id="at startup, it waits for nobody"),
+        pytest.param(a_job(), [], True, id="at startup, it waits for no worker"),
         pytest.param(a_job(**WAITS), [], False, id="without workers, it waits"),
         pytest.param(a_job(**WAITS), [True], False, id="one worker short, it waits"),
         pytest.param(a_job(**WAITS), [True, False], False, id="a worker not ready, it waits"),
@@ -97,8 +97,8 @@ def test_nothing_is_made_twice():
 @pytest.mark.parametrize("launcher", ["missing", "suspended"])
 def test_when_the_launcher_starts(job, pods, starts, launcher):
     known = {"missing": None, "suspended": a_launcher(job, suspend=True)}[launcher]
-    people = [a_worker(job, index, ready=ready) for index, ready in enumerate(pods)]
-    plan = plan_for(observed(job, people, launcher=known))
+    pods_seen = [a_worker(job, index, ready=ready) for index, ready in enumerate(pods)]
+    plan = plan_for(observed(job, pods_seen, launcher=known))
     assert ("Job pi-launcher" in names_created(plan) or resumes(plan)) == starts
 
 
@@ -108,7 +108,7 @@ def test_a_worker_that_is_ending_is_not_ready():
     assert "Job pi-launcher" not in names_created(plan_for(seen))
 
 
-def test_a_template_with_a_restart_policy_is_told_about():
+def test_a_template_with_a_restart_policy_gets_an_event():
     job = a_job(launcher={"template": template(restartPolicy="Always")})
     [creation] = [each for each in plan_for(Observed(job)).actions if is_job(each)]
     [events] = creation.events
@@ -139,7 +139,7 @@ def test_a_job_that_begins_suspended_has_a_suspended_launcher_and_no_pods(implem
     assert creation.manifest["spec"]["suspend"] is True
 
 
-def test_to_suspend_a_running_job_stops_its_launcher_and_deletes_its_pods():
+def test_suspending_a_running_job_stops_its_launcher_and_deletes_its_pods():
     job = a_job(8, policy={"suspend": True})
     seen = observed(job, workers(job, *["Running"] * 8), launcher=a_launcher(job, active=1))
     plan = plan_for(seen)
@@ -163,7 +163,7 @@ def test_a_suspended_job_keeps_no_pod_of_any_phase_or_size(policy):
     assert sorted(names_deleted(plan)) == ["Pod pi-worker-0", "Pod pi-worker-3", "Pod pi-worker-7"]
 
 
-def test_what_is_ending_is_not_deleted_again():
+def test_a_terminating_pod_is_not_deleted_again():
     job = a_job(1, policy={"suspend": True})
     pods = [a_worker(job, 0, deleted=timedelta(0))]
     seen = observed(job, pods, hosts=(), launcher=a_launcher(job, suspend=True))
@@ -185,7 +185,7 @@ def test_a_resumed_launcher_comes_after_its_workers():
     assert isinstance(plan.stages[-1][0], Resume)
 
 
-def test_a_suspended_job_stops_even_if_a_stranger_has_one_of_its_names():
+def test_a_suspended_job_stops_even_if_one_of_its_names_is_taken():
     job = a_job(policy={"suspend": True})
     seen = observed(
         job,
@@ -222,7 +222,7 @@ def test_workers_follow_the_spec(launcher_works, wanted, there, created, deleted
     assert names_deleted(plan) == [f"Pod pi-worker-{index}" for index in deleted]
 
 
-def test_a_pod_without_its_number_is_known_by_its_name():
+def test_a_pod_without_an_index_label_is_identified_by_its_name():
     job = a_job(2)
     pods = [without_index(pod) for pod in workers(a_job(3), "Running", "Running", "Running")]
     plan = plan_for(observed(job, pods, launcher=a_launcher(job)))
@@ -235,7 +235,7 @@ def without_index(pod):
     return pod
 
 
-def test_a_host_that_goes_leaves_the_list_before_its_pod_is_deleted():
+def test_a_host_leaves_the_list_before_its_pod_is_deleted():
     job = a_job(1)
     pods, stored = workers(a_job(2), "Running", "Running"), a_config_map(a_job(2), (0, 1))
     seen = observed(job, pods, config_map=stored)
@@ -252,17 +252,17 @@ def test_a_worker_that_is_ending_keeps_its_name_until_it_is_gone():
     assert "Pod pi-worker-0" not in names_created(plan_for(seen))
 
 
-# --- what nothing is done about ---------------------------------------------------------------
+# --- what is left alone -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", [complete(), failed()], ids=["complete", "failed"])
-def test_nothing_is_touched_before_the_end_is_on_record(end):
+def test_nothing_is_cleaned_up_before_the_end_is_stored(end):
     job = a_job(4)
     seen = observed(job, workers(job, "Running", "Failed"), launcher=a_launcher(job, **end))
     assert plan_for(seen).actions == ()
 
 
-def test_an_invalid_job_is_left_as_it_is():
+def test_an_invalid_job_is_left_alone():
     job = a_job()
     plan = plan_for(
         observed(job, validation_errors="spec.slotsPerWorker: must be at least 0, got -1")
@@ -280,7 +280,7 @@ def test_an_invalid_job_is_left_as_it_is():
         ("Pod", "pi-worker-0", "worker_pods"),
     ],
 )
-def test_a_name_that_a_stranger_has_keeps_the_job_from_starting(kind, name, lacks):
+def test_a_name_that_is_taken_keeps_the_job_from_starting(kind, name, lacks):
     job = a_job()
     empty = () if lacks == "worker_pods" else None
     plan = plan_for(observed(job, **{lacks: empty}, taken=(Taken(kind, name),)))
@@ -292,8 +292,8 @@ def test_a_name_that_a_stranger_has_keeps_the_job_from_starting(kind, name, lack
     )
 
 
-def test_a_name_that_is_taken_is_looked_at_again():
-    # The stranger may carry no label that leads from it to this job.
+def test_a_name_that_is_taken_is_checked_again():
+    # The other object may have no label that leads from it to this job.
     seen = observed(a_job(), service=None, taken=(Taken("Service", "pi"),))
     assert plan_for(seen).requeue_after is not None
 
@@ -301,7 +301,7 @@ def test_a_name_that_is_taken_is_looked_at_again():
 # --- the Service ------------------------------------------------------------------------------
 
 
-def test_a_service_that_somebody_changed_is_set_right():
+def test_a_changed_service_is_corrected():
     job = a_job()
     stored = a_service(job)
     stored.spec.selector["colour"] = "red"
@@ -311,10 +311,10 @@ def test_a_service_that_somebody_changed_is_set_right():
     assert change["spec"]["publishNotReadyAddresses"] is True
 
 
-# --- what pods complain about -----------------------------------------------------------------
+# --- pod diagnostics --------------------------------------------------------------------------
 
 
-def test_the_launcher_pods_are_looked_at_too():
+def test_the_launcher_pods_are_diagnosed_too():
     job = a_job()
     waiting = {"name": "mpi", "state": {"waiting": {"reason": "ErrImagePull", "message": "no"}}}
     pod = a_launcher_pod(job, "Pending", containerStatuses=[waiting])

@@ -1,4 +1,4 @@
-"""Why pods do not come to run, and how that is told."""
+"""Why pods do not run, and how that is reported."""
 
 from datetime import timedelta
 
@@ -38,14 +38,14 @@ def on_a_node(pod):
 
 
 def starting(seconds):
-    """A pod that its node has had for so long, and that was in a queue for longer."""
+    """A pod that has been on its node for so long, and was in a queue before."""
     taken = timestamp(NOW - timedelta(seconds=seconds))
     creating = waiting("ContainerCreating")
     return a_worker(JOB, 0, "Pending", startTime=taken, containerStatuses=creating)
 
 
 def unready(seconds=60, **reason):
-    """A pod that has run for so long, and was never called ready."""
+    """A pod that has run for so long and was never ready."""
     conditions = [{"type": "Ready", "status": "False", **reason}]
     return a_worker(JOB, 0, conditions=conditions, containerStatuses=started(seconds))
 
@@ -90,7 +90,7 @@ def unready(seconds=60, **reason):
             ),
             id="starting",
         ),
-        pytest.param({}, None, id="just there"),
+        pytest.param({}, None, id="just created"),
         pytest.param(
             {
                 "conditions": [
@@ -102,7 +102,7 @@ def unready(seconds=60, **reason):
         ),
     ],
 )
-def test_what_a_pod_complains_about(status, diagnosis):
+def test_the_diagnosis_of_a_pod(status, diagnosis):
     assert pod_state.diagnosis(on_a_node(a_worker(JOB, 0, "Pending", **status))) == diagnosis
 
 
@@ -119,11 +119,11 @@ def test_what_a_pod_complains_about(status, diagnosis):
                 "running on n1 but not ready: a readiness probe fails, or the node has stopped "
                 "reporting",
             ),
-            id="not ready, says its node",
+            id="its node reports it as not ready",
         ),
     ],
 )
-def test_what_a_pod_complains_about_that_ran(reason, diagnosis):
+def test_the_diagnosis_of_a_pod_that_ran(reason, diagnosis):
     assert pod_state.diagnosis(on_a_node(unready(**reason))) == diagnosis
 
 
@@ -139,7 +139,7 @@ USERS_PROBE = {"readinessProbe": {"tcpSocket": {"port": 22}}}
 
 
 def with_worker(**container):
-    """A job whose workers have this, and a companion."""
+    """A job whose workers have this container and a second one."""
     containers = [{"name": "mpi", "image": "x", **container}, {"name": "beside", "image": "x"}]
     return a_job(worker={"template": template(containers=containers)})
 
@@ -147,21 +147,21 @@ def with_worker(**container):
 @pytest.mark.parametrize(
     ("job", "late", "message"),
     [
-        pytest.param(with_worker(), "mpi", NO_SSHD, id="we ask whether its sshd listens"),
+        pytest.param(with_worker(), "mpi", NO_SSHD, id="our probe asks whether its sshd listens"),
         pytest.param(with_worker(), "beside", NO_ANSWER, id="another is not ready"),
-        pytest.param(with_worker(**USERS_PROBE), "mpi", NO_ANSWER, id="the user asks"),
+        pytest.param(with_worker(**USERS_PROBE), "mpi", NO_ANSWER, id="a probe of the user"),
         pytest.param(with_worker(command=["serve"]), "mpi", NO_ANSWER, id="it is no sshd"),
     ],
 )
-def test_a_worker_whose_sshd_does_not_listen_says_so(job, late, message):
+def test_a_worker_whose_sshd_does_not_listen_is_reported(job, late, message):
     [first] = started(60)
     statuses = [first | {"name": name, "ready": name != late} for name in ("mpi", "beside")]
     pod = on_a_node(a_worker(job, 0, ready=False, containerStatuses=statuses))
-    [told] = diagnose_pods(observed(job, [pod]), NOW).problems
-    assert (told.reason, told.message) == ("NotReady", message)
+    [problem] = diagnose_pods(observed(job, [pod]), NOW).problems
+    assert (problem.reason, problem.message) == ("NotReady", message)
 
 
-def test_a_container_that_ended_is_no_matter_of_readiness():
+def test_a_container_that_ended_does_not_make_a_pod_unready():
     ended = [*started(60), *terminated(0, name="beside")]
     pod = a_worker(JOB, 0, ready="False", containerStatuses=ended)
     assert pod_state.diagnosis(pod) is None
@@ -170,36 +170,36 @@ def test_a_container_that_ended_is_no_matter_of_readiness():
 @pytest.mark.parametrize(
     ("pod", "wait"),
     [
-        pytest.param(lambda: starting(59), 1, id="on its node for 59 s"),
-        pytest.param(lambda: starting(60), None, id="on its node for 60 s"),
-        pytest.param(lambda: unready(29, reason="ContainersNotReady"), 1, id="runs for 29 s"),
-        pytest.param(lambda: unready(30, reason="ContainersNotReady"), None, id="runs for 30 s"),
+        pytest.param(lambda: starting(59), 1, id="on its node for 59s"),
+        pytest.param(lambda: starting(60), None, id="on its node for 60s"),
+        pytest.param(lambda: unready(29, reason="ContainersNotReady"), 1, id="runs for 29s"),
+        pytest.param(lambda: unready(30, reason="ContainersNotReady"), None, id="runs for 30s"),
     ],
 )
-def test_a_start_may_take_its_time(pod, wait):
+def test_a_slow_start_is_not_reported_at_once(pod, wait):
     seen = observed(JOB, [pod()])
     assert bool(diagnose_pods(seen, NOW).problems) == (wait is None)
     assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
 
 
 @pytest.mark.parametrize(
-    ("age", "told", "wait"), [(9, 0, 1), (10, 1, None), (600, 1, None)], ids=["9s", "10s", "600s"]
+    ("age", "count", "wait"), [(9, 0, 1), (10, 1, None), (600, 1, None)], ids=["9s", "10s", "600s"]
 )
-def test_a_complaint_has_to_last(age, told, wait):
+def test_a_problem_is_reported_only_if_it_lasts(age, count, wait):
     pod = a_worker(JOB, 0, "Pending", age=timedelta(seconds=age), conditions=unschedulable())
     seen = observed(JOB, [pod])
-    assert len(diagnose_pods(seen, NOW).problems) == told
+    assert len(diagnose_pods(seen, NOW).problems) == count
     assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
 
 
 def test_one_pod_stands_for_all_of_its_role():
-    people = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
-    [problem] = diagnose_pods(observed(JOB, [*people, a_worker(JOB, 1)]), NOW).problems
+    pending = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
+    [problem] = diagnose_pods(observed(JOB, [*pending, a_worker(JOB, 1)]), NOW).problems
     assert problem.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
     assert not problem.is_fatal
 
 
-def test_roles_and_reasons_are_told_one_by_one():
+def test_each_role_and_reason_is_reported():
     seen = observed(
         JOB,
         [
@@ -215,43 +215,43 @@ def test_roles_and_reasons_are_told_one_by_one():
     ]
 
 
-def test_who_is_ending_has_nothing_to_complain_about():
+def test_a_terminating_pod_has_no_problem():
     pod = a_worker(JOB, 0, "Pending", deleted=timedelta(0), conditions=unschedulable())
     assert diagnose_pods(observed(JOB, [pod]), NOW).problems == ()
 
 
-def test_who_should_end_on_a_node_that_is_silent_is_told_of():
+def test_a_terminating_pod_on_a_silent_node_is_reported():
     silent = [{"type": "Ready", "status": "False"}]
     pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=silent)
-    [told] = diagnose_pods(observed(JOB, [pod]), NOW).problems
-    assert told.reason == "NodeUnreachable"
+    [problem] = diagnose_pods(observed(JOB, [pod]), NOW).problems
+    assert problem.reason == "NodeUnreachable"
 
 
-DRIVEN_OUT = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("reason", "why"),
     [
-        pytest.param({"message": "Taint manager: no"}, "Taint manager: no", id="in a sentence"),
-        pytest.param({}, "DeletionByTaintManager", id="in a word"),
+        pytest.param({"message": "Taint manager: no"}, "Taint manager: no", id="with a message"),
+        pytest.param({}, "DeletionByTaintManager", id="with a reason only"),
     ],
 )
-def test_who_has_to_end_is_told_of_with_its_node(words, why):
-    # It was not ready yet when its node was lost, so nothing else tells of that.
+def test_an_evicted_pod_is_reported_with_its_node(reason, why):
+    # It was not ready yet when its node was lost, so nothing else reports that.
     young = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
-    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**DRIVEN_OUT, **words}])
+    pod = a_worker(JOB, 0, deleted=timedelta(0), conditions=[young, {**EVICTED, **reason}])
     pod = replace(pod, spec=replace(pod.spec, node_name="n1"))
-    [told] = diagnose_pods(observed(JOB, [pod]), NOW).problems
-    assert (told.reason, told.message) == ("Evicted", f"pi-worker-0: evicted from n1: {why}")
+    [problem] = diagnose_pods(observed(JOB, [pod]), NOW).problems
+    assert (problem.reason, problem.message) == ("Evicted", f"pi-worker-0: evicted from n1: {why}")
 
 
-def test_who_was_once_to_be_evicted_and_stays_is_not_told_of():
-    pod = a_worker(JOB, 0, conditions=[{**DRIVEN_OUT, "status": "False"}])
+def test_a_pod_that_is_no_longer_to_be_evicted_is_not_reported():
+    pod = a_worker(JOB, 0, conditions=[{**EVICTED, "status": "False"}])
     assert diagnose_pods(observed(JOB, [pod]), NOW).problems == ()
 
 
-def test_of_a_launcher_on_a_silent_node_it_is_said_that_there_is_no_other():
+def test_a_launcher_on_a_silent_node_is_reported_as_irreplaceable():
     silent = [{"type": "Ready", "status": "False"}]
     launcher = on_a_node(a_launcher_pod(JOB, "Running", conditions=silent))
     [found] = diagnose_pods(observed(JOB, launcher_pods=(launcher,)), NOW).problems
@@ -274,7 +274,7 @@ def podless(started=60, *, lost=None, suspend=False, **status):
     )
 
 
-def test_a_launcher_that_gets_no_pod_is_told():
+def test_a_launcher_without_a_pod_is_reported():
     [problem] = diagnose_pods(podless(), NOW).problems
     assert problem.reason == "LauncherPodMissing"
     assert not problem.is_fatal
@@ -293,7 +293,7 @@ def test_a_launcher_that_gets_no_pod_is_told():
         pytest.param(4, 600, 6, id="resumed since it had a pod"),
     ],
 )
-def test_it_has_to_last_too(started, lost, wait):
+def test_a_missing_launcher_pod_is_reported_only_if_it_lasts(started, lost, wait):
     seen = podless(started, lost=lost)
     assert len(diagnose_pods(seen, NOW).problems) == (0 if wait else 1)
     assert diagnose_pods(seen, NOW).requeue_after == (timedelta(seconds=wait) if wait else None)
@@ -303,7 +303,7 @@ def test_it_has_to_last_too(started, lost, wait):
     "seen",
     [
         pytest.param(observed(JOB), id="there is no launcher"),
-        pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="nobody has looked at it yet"),
+        pytest.param(observed(JOB, launcher=a_launcher(JOB)), id="it has no start time yet"),
         pytest.param(podless(suspend=True), id="it is suspended"),
         pytest.param(podless(**complete()), id="it succeeded"),
         pytest.param(podless(**failed()), id="it failed"),
@@ -317,24 +317,24 @@ def test_it_has_to_last_too(started, lost, wait):
         ),
     ],
 )
-def test_a_launcher_that_needs_no_pod_misses_none(seen):
+def test_a_launcher_that_needs_no_pod_is_not_reported(seen):
     assert diagnose_pods(seen, NOW).problems == ()
     assert diagnose_pods(seen, NOW).requeue_after is None
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "output"),
     [
         pytest.param(
-            {"containerStatuses": terminated(1, " last words \n")}, "last words", id="said"
+            {"containerStatuses": terminated(1, " last words \n")}, "last words", id="some output"
         ),
         pytest.param({"containerStatuses": terminated(0, "all is well")}, "", id="succeeded"),
-        pytest.param({"containerStatuses": terminated(1)}, "", id="said nothing"),
+        pytest.param({"containerStatuses": terminated(1)}, "", id="no output"),
         pytest.param({}, "", id="nothing is known"),
         pytest.param(
             {"containerStatuses": terminated(1, "\n".join(map(str, range(30))))},
             "\n".join(map(str, range(20, 30))),
-            id="talked too much",
+            id="too long",
         ),
         pytest.param(
             {
@@ -346,10 +346,10 @@ def test_a_launcher_that_needs_no_pod_misses_none(seen):
         ),
     ],
 )
-def test_last_words(status, words):
-    assert pod_state.last_words(a_worker(JOB, 0, "Failed", **status)) == words
+def test_the_last_output_of_a_pod(status, output):
+    assert pod_state.last_words(a_worker(JOB, 0, "Failed", **status)) == output
 
 
-def test_a_signal_is_told_instead_of_an_exit_code():
+def test_a_signal_is_reported_instead_of_an_exit_code():
     pod = a_worker(JOB, 0, "Failed", containerStatuses=terminated(0, signal=9))
     assert pod_state.how_it_ended(pod) == "container mpi ended with signal 9"

@@ -41,7 +41,7 @@ def makes_keys(plan):
 # --- the ConfigMap ----------------------------------------------------------------------------
 
 
-def test_what_somebody_wrote_into_the_config_map_is_set_right():
+def test_a_changed_config_map_is_corrected():
     job = a_job()
     stored = a_config_map(job)
     stored.data["hostfile"] = "elsewhere\n"
@@ -72,40 +72,40 @@ def test_keys_that_were_seen_are_not_asked_for_again():
 
 
 @pytest.mark.parametrize("suspend", [False, True])
-def test_after_a_restart_a_launcher_is_a_sign_that_there_are_keys(suspend):
+def test_after_a_restart_a_launcher_implies_that_there_are_keys(suspend):
     job = a_job(policy={"suspend": suspend})
     seen = observed(job, launcher=a_launcher(job, suspend=suspend), keys_checked=None)
     assert not makes_keys(make_plan(seen, PLAIN, NOW))
 
 
-def test_after_a_restart_workers_are_a_sign_that_there_are_keys():
+def test_after_a_restart_workers_imply_that_there_are_keys():
     job = a_job(launcherCreationPolicy="WaitForWorkersReady")
     seen = observed(job, workers(job, "Running", "Pending"), keys_checked=None)
     assert not makes_keys(make_plan(seen, PLAIN, NOW))
 
 
 @pytest.mark.parametrize(
-    ("age", "checked", "looks"),
+    ("age", "checked", "is_checked"),
     [
-        pytest.param(59, None, False, id="for less than a minute, it may just be slow"),
-        pytest.param(61, None, True, id="for more than a minute, the keys may be missing"),
+        pytest.param(59, None, False, id="for less than 60s, it may just be slow"),
+        pytest.param(61, None, True, id="for more than 60s, the keys may be missing"),
         pytest.param(600, 100, False, id="they were there a moment ago"),
         pytest.param(600, 301, True, id="they were there some minutes ago"),
     ],
 )
-def test_pods_that_are_not_started_may_lack_their_keys(age, checked, looks):
+def test_pods_that_are_not_started_may_lack_their_keys(age, checked, is_checked):
     seen = starting(age, checked)
-    assert makes_keys(make_plan(seen, PLAIN, NOW)) == looks
+    assert makes_keys(make_plan(seen, PLAIN, NOW)) == is_checked
 
 
 @pytest.mark.parametrize(
     ("age", "checked", "wait"),
     [
-        pytest.param(20, None, 40, id="when it becomes suspicious"),
-        pytest.param(600, 100, 200, id="when the last answer is old"),
+        pytest.param(20, None, 40, id="when the keys may be missing"),
+        pytest.param(600, 100, 200, id="when the last check is old"),
     ],
 )
-def test_the_keys_are_looked_after_without_further_events(age, checked, wait):
+def test_the_job_is_requeued_to_check_its_keys(age, checked, wait):
     plan = make_plan(starting(age, checked), PLAIN, NOW)
     assert plan.requeue_after == timedelta(seconds=wait)
 
@@ -125,7 +125,7 @@ def starting(age, checked):
         pytest.param({}, id="it has no node"),
     ],
 )
-def test_other_reasons_not_to_start_have_nothing_to_do_with_keys(status):
+def test_pods_that_do_not_start_for_other_reasons_do_not_lack_keys(status):
     job = a_job(1)
     pod = a_worker(job, 0, "Pending", age=A_WHILE, **status)
     seen = observed(job, [pod], launcher=a_launcher(job), keys_checked=None)
@@ -170,7 +170,7 @@ def test_without_gang_scheduling_there_is_no_group():
         pytest.param(
             a_job(None, runLauncherAsWorker=True, launcherCreationPolicy="WaitForWorkersReady"),
             1,
-            id="the launcher if there is nobody else",
+            id="the launcher if there are no workers",
         ),
         pytest.param(
             a_job(3, policy={"schedulingPolicy": {"minAvailable": 2}}), 2, id="as many as are asked"
@@ -182,7 +182,7 @@ def test_how_many_members_a_group_has(settings, job, members):
 
 
 @SCHEDULERS
-def test_a_group_grows_by_the_launcher_when_that_is_let_loose(settings):
+def test_a_group_grows_by_the_launcher_when_it_starts(settings):
     job = a_job(3, launcherCreationPolicy="WaitForWorkersReady")
     seen = observed(
         job,
@@ -194,7 +194,7 @@ def test_a_group_grows_by_the_launcher_when_that_is_let_loose(settings):
 
 
 @SCHEDULERS
-def test_a_group_that_is_right_is_left_alone(settings):
+def test_a_correct_group_is_left_alone(settings):
     job = a_job()
     seen = observed(job, pod_group=a_group(job, settings), launcher=a_launcher(job))
     assert group_changes(make_plan(seen, settings, NOW), settings) == []

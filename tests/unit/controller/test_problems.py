@@ -1,4 +1,4 @@
-"""What a refusal of the server means for a job."""
+"""Which problem a refusal of the server becomes, and how problems are summarized."""
 
 import pytest
 from hypothesis import given
@@ -39,12 +39,12 @@ def error(code, message, reason=""):
         pytest.param(error(413, "too large"), "Rejected", False, id="too large"),
     ],
 )
-def test_what_it_means_that_a_pod_was_refused(said, reason, is_fatal):
+def test_how_a_refused_pod_is_classified(said, reason, is_fatal):
     problem = refusal(said, "Pod pi-worker-0 was not created", is_template=True)
     assert problem == Problem(reason, f"Pod pi-worker-0 was not created: {said}", is_fatal)
 
 
-def test_what_is_no_template_of_the_user_is_never_fatal():
+def test_a_refused_object_without_a_user_template_is_never_fatal():
     problem = refusal(error(422, "immutable"), "Job pi-launcher was not changed")
     assert (problem.reason, problem.is_fatal) == ("Rejected", False)
 
@@ -52,12 +52,12 @@ def test_what_is_no_template_of_the_user_is_never_fatal():
 @pytest.mark.parametrize(
     ("said", "is_asked"),
     [
-        pytest.param(error(403, DENIED), True, id="a webhook that says no"),
+        pytest.param(error(403, DENIED), True, id="a webhook that denies"),
         pytest.param(error(418, DENIED), True, id="with a code of its own"),
         pytest.param(
             error(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
             True,
-            id="a policy that says no",
+            id="a policy that denies",
         ),
         pytest.param(
             error(500, 'Internal error occurred: failed calling webhook "w": connection refused'),
@@ -69,7 +69,7 @@ def test_what_is_no_template_of_the_user_is_never_fatal():
         pytest.param(error(422, "spec: Invalid value"), False, id="the API's own rules"),
     ],
 )
-def test_whether_admission_was_in_the_way(said, is_asked):
+def test_whether_admission_refused(said, is_asked):
     assert is_admission(said) == is_asked
 
 
@@ -81,18 +81,18 @@ def about(number, reason="QuotaExceeded", *, is_fatal=False):
 
 
 @pytest.mark.parametrize("numbers", [(), (1,), (1, 2)], ids=["none", "one", "two"])
-def test_a_few_troubles_are_told_one_by_one(numbers):
+def test_a_few_problems_are_listed_one_by_one(numbers):
     problems = [about(number) for number in numbers]
     assert condensed(problems) == problems
 
 
-def test_of_many_that_are_alike_the_first_stands_for_all():
+def test_many_similar_problems_are_reported_by_the_first():
     [problem] = condensed([about(number) for number in (10, 2, 9, 100)])
     assert problem.message == "Pod pi-worker-2 was not created: no (and 3 more)"
     assert problem.reason == "QuotaExceeded"
 
 
-def test_those_that_are_not_alike_are_not_put_together():
+def test_different_problems_are_not_merged():
     problems = [
         *(about(number) for number in range(3)),
         *(about(number, "Forbidden") for number in range(3)),
@@ -108,11 +108,11 @@ def test_those_that_are_not_alike_are_not_put_together():
 
 
 @given(st.permutations([about(n, r) for n in (1, 2, 10, 11) for r in ("QuotaExceeded", "Other")]))
-def test_what_was_refused_first_makes_no_difference(problems):
+def test_the_order_of_refusals_makes_no_difference(problems):
     assert condensed(problems) == condensed(sorted(problems, key=str))
 
 
-def test_the_number_of_a_worker_counts_as_a_number():
+def test_workers_are_sorted_by_number():
     assert [each.message for each in condensed([about(10), about(2)])] == [
         "Pod pi-worker-2 was not created: no",
         "Pod pi-worker-10 was not created: no",
@@ -120,30 +120,30 @@ def test_the_number_of_a_worker_counts_as_a_number():
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000, "٣" * 5000], ids=["9…", "0…", "٣…"])
-def test_numbers_that_nobody_can_read_are_quoted_all_the_same(digits):
+def test_unreadable_numbers_are_still_quoted(digits):
     problem = Problem("InvalidPodTemplate", f'env[0].name: Invalid value: "{digits}"')
     assert condensed([problem]) == [problem]
 
 
-# --- one that stands for all ------------------------------------------------------------------
+# --- the worst problem ------------------------------------------------------------------------
 
 
-def test_no_trouble():
+def test_no_problem():
     assert most_important([]) is None
 
 
-def test_the_worst_stands_for_all_and_the_others_are_told_beside_it():
+def test_the_worst_problem_leads_and_the_others_follow_it():
     small, bad = Problem("Small", "a bit"), Problem("Bad", "much", is_fatal=True)
     assert most_important([small, bad]) == Problem("Bad", "much; a bit", is_fatal=True)
 
 
-def test_the_first_of_equals_stands_for_all():
+def test_the_first_of_equal_problems_is_reported():
     assert most_important([Problem("A", "a"), Problem("B", "b"), Problem("C", "a")]) == Problem(
         "A", "a; b"
     )
 
 
-def test_what_is_too_long_for_a_condition_is_cut():
+def test_a_message_that_is_too_long_is_cut():
     found = most_important([Problem("A", "a" * 800), Problem("B", "b" * 800)])
     assert found is not None
     assert len(found.message) == 1024

@@ -1,4 +1,4 @@
-"""The status on record first, and only then words and numbers about it."""
+"""The status is stored first, then come events and metrics."""
 
 from datetime import timedelta
 
@@ -67,7 +67,7 @@ class Desk:
         return self.registry.get_sample_value(f"mpi_operator_jobs_{what}_total")
 
 
-async def test_a_status_is_stored_and_then_told():
+async def test_a_status_is_stored_before_its_events():
     desk = Desk()
     await desk.publish(CREATED)
     assert desk.job.status == CREATED
@@ -88,7 +88,7 @@ async def test_a_status_that_is_stored_is_not_written_again():
     [refused(409), refused(404), refused(500), errors.ConnectionLost("no answer")],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_is_not_on_record_is_not_told(error):
+async def test_a_status_that_is_not_stored_has_no_events(error):
     desk = Desk()
     desk.client.refuse("replace", error)
     with pytest.raises(type(error)):
@@ -97,7 +97,7 @@ async def test_what_is_not_on_record_is_not_told(error):
     assert desk.counted("created") == 0
 
 
-async def test_a_status_that_somebody_else_wrote_meanwhile_is_not_overwritten():
+async def test_a_status_that_changed_meanwhile_is_not_overwritten():
     desk = Desk()
     known = desk.job
     desk.world.cluster.patch(MPI_JOBS, desk.world.key, {"metadata": {"labels": {"a": "b"}}})
@@ -106,7 +106,7 @@ async def test_a_status_that_somebody_else_wrote_meanwhile_is_not_overwritten():
     assert desk.events.reasons == []
 
 
-async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever():
+async def test_a_refused_status_is_reported_and_not_retried_at_once():
     desk = Desk()
     desk.client.refuse("replace", refused(422, "spec.slotsPerWorker: Invalid value"))
     wait = (await desk.publish(CREATED)).requeue_after
@@ -115,7 +115,7 @@ async def test_a_status_that_the_server_refuses_is_told_and_not_tried_for_ever()
     assert desk.counted("created") == 0
 
 
-async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
+async def test_counts_are_delayed_without_a_write_or_an_event():
     desk = Desk()
     await desk.publish(CREATED)
     desk.world.pass_time(60)
@@ -129,7 +129,7 @@ async def test_counts_wait_a_moment_and_are_neither_stored_nor_told_meanwhile():
     assert desk.job.status == counting(CREATED, 1)
 
 
-async def test_counts_that_go_on_changing_do_not_wait_for_ever():
+async def test_counts_that_keep_changing_are_written_in_the_end():
     desk = Desk()
     await desk.publish(CREATED)
     written = []
@@ -140,7 +140,7 @@ async def test_counts_that_go_on_changing_do_not_wait_for_ever():
     assert written == [11, 22]
 
 
-async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
+async def test_counts_that_change_back_restart_the_wait():
     desk = Desk()
     await desk.publish(CREATED)
     await desk.publish(counting(CREATED, 1))
@@ -149,14 +149,14 @@ async def test_counts_that_are_as_on_record_again_begin_to_wait_anew():
     assert (await desk.publish(counting(CREATED, 1))).requeue_after == timedelta(seconds=5)
 
 
-async def test_what_is_more_than_counts_does_not_wait():
+async def test_a_change_of_more_than_counts_does_not_wait():
     desk = Desk()
     await desk.publish(CREATED)
     assert (await desk.publish(counting(RUNNING, 1))).is_stored
     assert desk.job.status.conditions == RUNNING.conditions
 
 
-async def test_our_own_write_is_known_when_the_watch_tells_of_it():
+async def test_our_own_write_is_recognized_when_the_watch_delivers_it():
     desk = Desk()
     published = await desk.publish(CREATED)
     assert published.version == desk.world.manifest["metadata"]["resourceVersion"]
@@ -171,7 +171,7 @@ async def test_the_end_is_counted_once():
     assert desk.events.reasons == ["MPIJobCreated", "MPIJobSucceeded"]
 
 
-async def test_trouble_is_told_as_a_warning():
+async def test_a_problem_becomes_a_warning():
     desk = Desk()
     quota = Problem("QuotaExceeded", "exceeded quota")
     waits = replace(condition("Running", "False"), reason=quota.reason)
@@ -179,7 +179,7 @@ async def test_trouble_is_told_as_a_warning():
     assert desk.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
-async def test_news_are_told():
+async def test_events_are_sent():
     desk = Desk()
     desk.publisher.record(desk.job, [normal("SomethingHappened", "really")])
     assert desk.events.reasons == ["SomethingHappened"]

@@ -1,4 +1,4 @@
-"""How many jobs are worked on at a time, and that those with much to write do not count."""
+"""How many jobs are reconciled at a time; those with many writes do not count."""
 
 import asyncio
 
@@ -9,17 +9,17 @@ from mpi_operator.controller.reconcile_limiter import ReconcileLimiter
 pytestmark = pytest.mark.looptime
 
 
-class Office:
-    """Jobs that come and hold a place until they are told to end."""
+class Jobs:
+    """Jobs that hold a slot until the test lets them leave."""
 
-    def __init__(self, places):
-        self.attention = ReconcileLimiter(places)
+    def __init__(self, slots):
+        self.limiter = ReconcileLimiter(slots)
         self.present = []
         self.ends = {}
 
     async def come(self, name, writes=0):
         end = self.ends[name] = asyncio.Event()
-        async with self.attention.slot() as slot:
+        async with self.limiter.slot() as slot:
             self.present.append(name)
             slot.leave_if_many(writes)
             await end.wait()
@@ -35,53 +35,53 @@ async def settled():
         await asyncio.sleep(0)
 
 
-async def test_who_came_first_is_served_first_and_others_wait():
-    office = Office(2)
+async def test_slots_are_given_in_order():
+    jobs = Jobs(2)
     async with asyncio.TaskGroup() as group:
         for name in "abcd":
-            group.create_task(office.come(name))
+            group.create_task(jobs.come(name))
         await settled()
-        assert office.present == ["a", "b"]
-        await office.leave("b")
-        assert office.present == ["a", "c"]
+        assert jobs.present == ["a", "b"]
+        await jobs.leave("b")
+        assert jobs.present == ["a", "c"]
         for name in "acd":
-            await office.leave(name)
+            await jobs.leave(name)
 
 
 @pytest.mark.parametrize(("writes", "present"), [(32, ["big"]), (33, ["big", "small"])])
-async def test_much_to_write_holds_up_nobody(writes, present):
-    office = Office(1)
+async def test_a_job_with_many_writes_delays_no_other(writes, present):
+    jobs = Jobs(1)
     async with asyncio.TaskGroup() as group:
-        group.create_task(office.come("big", writes))
-        group.create_task(office.come("small"))
+        group.create_task(jobs.come("big", writes))
+        group.create_task(jobs.come("small"))
         await settled()
-        assert office.present == present
-        await office.leave("small")
-        await office.leave("big")
-    assert office.present == []
+        assert jobs.present == present
+        await jobs.leave("small")
+        await jobs.leave("big")
+    assert jobs.present == []
 
 
-async def test_what_takes_long_holds_up_nobody():
-    office = Office(1)
+async def test_a_slow_job_delays_no_other():
+    jobs = Jobs(1)
     async with asyncio.TaskGroup() as group:
         for name in ("slow", "next"):
-            group.create_task(office.come(name))
+            group.create_task(jobs.come(name))
         await asyncio.sleep(1.9)
-        assert office.present == ["slow"]
+        assert jobs.present == ["slow"]
         await asyncio.sleep(0.2)
-        assert office.present == ["slow", "next"]
+        assert jobs.present == ["slow", "next"]
         for name in ("slow", "next"):
-            await office.leave(name)
+            await jobs.leave(name)
 
 
-async def test_who_left_early_gives_back_one_place_only():
-    office = Office(1)
-    async with office.attention.slot() as slot:
+async def test_a_slot_that_was_left_early_is_released_once():
+    jobs = Jobs(1)
+    async with jobs.limiter.slot() as slot:
         slot.leave_if_many(1000)
     async with asyncio.TaskGroup() as group:
         for name in "ab":
-            group.create_task(office.come(name))
+            group.create_task(jobs.come(name))
         await settled()
-        assert office.present == ["a"]
-        await office.leave("a")
-        await office.leave("b")
+        assert jobs.present == ["a"]
+        await jobs.leave("a")
+        await jobs.leave("b")

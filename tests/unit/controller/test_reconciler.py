@@ -1,4 +1,4 @@
-"""One look at a job, with everything that decides and writes, on a cluster in memory."""
+"""One reconcile of a job, with everything that decides and writes, on the local cluster."""
 
 import pytest
 
@@ -18,7 +18,7 @@ WAITS = remote_shell_line(Event.WAITING, seconds=35, cause=CAUSE)
 QUOTA = refused(403, "exceeded quota: pods")
 
 
-def test_a_whole_life():
+def test_a_job_from_creation_to_success():
     world = running_world(policy={"cleanPodPolicy": "All"})
     world.launcher_completes()
     world.settle()
@@ -28,12 +28,12 @@ def test_a_whole_life():
     assert world.events.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
 
 
-def test_a_life_takes_no_more_writes_than_objects_and_a_handful():
+def test_a_whole_job_takes_few_writes_beyond_its_objects():
     world = running_world(200)
     assert len(world.client.asked) <= 4 + 200 + 5
 
 
-def test_nothing_is_written_about_a_job_that_is_as_it_should_be():
+def test_nothing_is_written_about_a_settled_job():
     world = running_world()
     world.restart()
     asked, _ = world.reconcile()
@@ -47,12 +47,12 @@ def test_a_job_that_others_manage_is_left_alone(manager):
     assert world.events.reasons == []
 
 
-@pytest.mark.parametrize("key", [Key("lab", "nobody"), Key("", "a/b")])
+@pytest.mark.parametrize("key", [Key("lab", "unknown"), Key("", "a/b")])
 def test_a_job_that_is_not_there(key):
     assert World().reconcile(key) == ([], None)
 
 
-def test_an_invalid_job_has_a_status_and_nothing_else():
+def test_an_invalid_job_gets_a_status_and_nothing_else():
     world = World(rules=False, slotsPerWorker=-1)
     asked, wait = world.reconcile()
     assert asked == ["replace status of MPIJob pi"]
@@ -61,7 +61,7 @@ def test_an_invalid_job_has_a_status_and_nothing_else():
     assert wait is None
 
 
-def test_a_job_that_becomes_valid_goes_on():
+def test_a_job_that_becomes_valid_continues():
     world = World(rules=False, slotsPerWorker=-1)
     world.settle()
     world.cluster.patch(MPI_JOBS, world.key, {"spec": {"slotsPerWorker": 1}})
@@ -72,7 +72,7 @@ def test_a_job_that_becomes_valid_goes_on():
 # --- conflicts --------------------------------------------------------------------------------
 
 
-def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
+def test_a_status_conflict_writes_no_event_and_requeues():
     world = World()
     world.client.refuse("replace status of MPIJob", refused(409))
     _, wait = world.reconcile()
@@ -84,7 +84,7 @@ def test_a_conflict_about_the_status_writes_no_event_and_looks_again():
 
 
 @pytest.mark.parametrize("what", ["replace status of MPIJob", "create Service"])
-def test_caches_that_stay_behind_are_waited_for_longer_and_longer(what):
+def test_stale_caches_are_waited_for_longer_each_time(what):
     world = World()
     world.client.refuse(what, refused(409))
     waits = [(world.reconcile())[1] for _ in range(12)]
@@ -97,7 +97,7 @@ def test_caches_that_stay_behind_are_waited_for_longer_and_longer(what):
     assert (world.reconcile())[1] == pytest.approx(0.1)
 
 
-def test_a_lost_connection_is_told_to_the_queue_after_the_status_is_stored():
+def test_a_lost_connection_reaches_the_queue_after_the_status_is_stored():
     world = World()
     world.client.refuse("create Pod", errors.ConnectionLost("no answer"))
     with pytest.raises(errors.ConnectionLost):
@@ -116,7 +116,7 @@ def test_a_status_that_is_refused_is_not_written_in_a_loop():
 # --- refusals ---------------------------------------------------------------------------------
 
 
-def test_a_refusal_is_told_in_the_status():
+def test_a_refusal_is_reported_in_the_status():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     world.reconcile()
@@ -124,7 +124,7 @@ def test_a_refusal_is_told_in_the_status():
     assert world.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
-def test_what_was_refused_is_not_asked_for_again_at_once():
+def test_a_refused_write_is_not_retried_at_once():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     _, wait = world.reconcile()
@@ -134,7 +134,7 @@ def test_what_was_refused_is_not_asked_for_again_at_once():
     assert again == pytest.approx(wait)
 
 
-def test_what_was_refused_is_asked_for_again_when_it_is_time():
+def test_a_refused_write_is_retried_when_it_is_due():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     _, wait = world.reconcile()
@@ -144,7 +144,7 @@ def test_what_was_refused_is_asked_for_again_when_it_is_time():
     assert longer >= wait
 
 
-def test_back_off_ends_somewhere():
+def test_back_off_has_a_maximum():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     waits = []
@@ -156,7 +156,7 @@ def test_back_off_ends_somewhere():
     assert world.events.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
-def test_another_spec_is_asked_for_at_once():
+def test_another_spec_is_tried_at_once():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     world.reconcile()
@@ -165,7 +165,7 @@ def test_another_spec_is_asked_for_at_once():
     assert "create Pod pi-worker-0" in asked
 
 
-def test_a_job_goes_on_when_the_cause_is_gone():
+def test_a_job_continues_when_the_cause_is_gone():
     world = World()
     world.client.refuse("create Pod", QUOTA)
     _, wait = world.reconcile()
@@ -203,7 +203,7 @@ def test_a_failed_worker_is_not_deleted_before_it_is_counted():
     assert not any(each.startswith("delete") for each in world.client.asked)
 
 
-def test_replacements_are_told_when_they_are_counted():
+def test_replacements_are_reported_when_they_are_counted():
     world = running_world()
     world.events.reasons.clear()
     world.worker_fails(1)
@@ -224,7 +224,7 @@ def test_a_refusal_that_follows_another_one_waits_too():
     assert second == []
 
 
-def test_trouble_that_changes_its_words_is_told_without_anything_else_happening():
+def test_a_reworded_problem_is_reported_without_any_other_event():
     world = World()
     world.settle()
     unschedule(world, "0/3 nodes are available")
@@ -243,7 +243,7 @@ def unschedule(world, message):
     world.cluster.patch_status(PODS, Key("lab", "pi-worker-0"), status)
 
 
-def test_a_refused_clean_up_is_told_once_and_tried_again():
+def test_a_refused_clean_up_is_reported_once_and_retried():
     world = running_world(policy={"cleanPodPolicy": "All"})
     world.client.refuse("delete Pod", refused(403, "pods is forbidden"))
     world.launcher_completes()
@@ -271,7 +271,7 @@ def test_a_launcher_whose_pod_was_lost_has_time_to_get_another():
     assert world.conditions["Running"] == "False LauncherPodMissing"
 
 
-def test_a_restart_does_not_take_back_that_a_launcher_has_no_pod():
+def test_a_restart_does_not_retract_that_a_launcher_has_no_pod():
     world = World()
     world.settle()
     started = {"active": 0, "startTime": timestamp(world.now)}
@@ -284,7 +284,7 @@ def test_a_restart_does_not_take_back_that_a_launcher_has_no_pod():
     assert asked == []
 
 
-def test_what_was_deleted_is_not_remembered_for_ever():
+def test_deletions_are_not_remembered_forever():
     world = World()
     for _ in range(3):
         world.start()
@@ -297,21 +297,21 @@ def test_what_was_deleted_is_not_remembered_for_ever():
     assert world.operator.job_states.of(world.job).deleted == frozenset()
 
 
-# --- when to look again -----------------------------------------------------------------------
+# --- when to reconcile again ------------------------------------------------------------------
 
 
-def test_a_job_that_runs_is_looked_at_when_something_happens():
+def test_a_running_job_is_reconciled_when_something_happens():
     world = running_world(0, runLauncherAsWorker=True)
     assert world.reconcile() == ([], None)
 
 
 def reading_log(world):
-    """What is asked of the server to read the launcher's log."""
+    """The requests that read the launcher's log."""
     return [f"log mpi of Pod {world.launcher_pod.name}"]
 
 
 def waiting():
-    """A job whose launcher waits for a worker, which is told."""
+    """A job whose launcher waits for a worker, as its status reports."""
     world = running_world()
     world.pass_time(30)
     world.printed = b"one\n" + WAITS.encode() + b"\n\xff\n"
@@ -321,7 +321,7 @@ def waiting():
     return world
 
 
-def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
+def test_a_launcher_log_is_read_and_its_waits_are_reported():
     world = waiting()
     assert world.events.reasons[-1] == "LauncherWaits"
     assert world.reconcile() == ([], 30)
@@ -330,7 +330,7 @@ def test_a_launcher_is_listened_to_and_what_it_waits_for_is_told():
     ]
 
 
-def test_what_a_launcher_does_not_wait_for_any_more_is_not_told():
+def test_a_wait_that_is_over_is_no_longer_reported():
     world = waiting()
     world.printed = b""
     world.pass_time(30)
@@ -339,7 +339,7 @@ def test_what_a_launcher_does_not_wait_for_any_more_is_not_told():
     assert world.reconcile() == ([], 60)
 
 
-def test_a_log_that_cannot_be_read_for_once_changes_nothing():
+def test_a_single_failure_to_read_the_log_changes_nothing():
     world = waiting()
     world.client.refuse("log", refused(503))
     world.pass_time(30)
@@ -348,7 +348,7 @@ def test_a_log_that_cannot_be_read_for_once_changes_nothing():
     assert message_of(world, "Running").endswith(CAUSE)
 
 
-def test_what_cannot_be_read_for_long_is_not_told_any_more():
+def test_a_log_that_cannot_be_read_for_long_is_no_longer_reported():
     world = waiting()
     world.client.refuse("log", refused(403))
     for _ in range(5):
@@ -357,13 +357,13 @@ def test_what_cannot_be_read_for_long_is_not_told_any_more():
     assert message_of(world, "Running").endswith("is running.")
 
 
-def test_a_new_operator_tells_the_same():
+def test_a_restarted_operator_reports_the_same():
     world = waiting()
-    told = len(world.events.reasons)
+    events = len(world.events.reasons)
     world.restart()
     assert world.reconcile() == (reading_log(world), 0)
     assert world.reconcile() == ([], 30)
-    assert len(world.events.reasons) == told
+    assert len(world.events.reasons) == events
 
 
 def test_a_missing_permission_to_read_logs_is_a_warning_once(caplog):
@@ -379,7 +379,7 @@ def test_a_missing_permission_to_read_logs_is_a_warning_once(caplog):
 
 
 @pytest.mark.parametrize("error", [refused(403), refused(500), refused(404)])
-def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day(error):
+def test_a_launcher_log_that_cannot_be_read_is_tried_again_later(error):
     world = running_world()
     world.client.refuse("log", error)
     world.pass_time(30)
@@ -388,7 +388,7 @@ def test_a_launcher_whose_log_is_not_to_be_had_is_asked_again_some_day(error):
     assert "LauncherWaits" not in world.events.reasons
 
 
-def test_a_node_that_does_not_answer_holds_nobody_up():
+def test_a_node_that_does_not_answer_delays_no_other_job():
     world = running_world()
     world.pass_time(30)
     world.client.takes = 60
@@ -397,7 +397,7 @@ def test_a_node_that_does_not_answer_holds_nobody_up():
     assert virtual_loop().time() - began == pytest.approx(3)
 
 
-def test_what_there_is_to_do_is_done_before_a_launcher_is_listened_to():
+def test_a_plan_is_executed_before_the_launcher_log_is_read():
     world = running_world()
     world.pass_time(30)
     world.worker_vanishes(1)
@@ -407,13 +407,13 @@ def test_what_there_is_to_do_is_done_before_a_launcher_is_listened_to():
     assert wait == 0
 
 
-def test_a_job_that_has_ended_is_looked_at_at_once_to_clean_up():
+def test_a_finished_job_is_requeued_at_once_to_clean_up():
     world = running_world()
     world.launcher_completes()
     assert (world.reconcile())[1] == 0
 
 
-def test_one_that_is_over_its_time_is_not_looked_at_in_a_loop():
+def test_a_job_past_its_ttl_is_not_reconciled_in_a_loop():
     world = running_world(policy={"ttlSecondsAfterFinished": 10})
     world.launcher_completes()
     wait = world.settle().wait
@@ -423,7 +423,7 @@ def test_one_that_is_over_its_time_is_not_looked_at_in_a_loop():
     assert world.launcher is None
 
 
-def test_counts_are_written_when_their_moment_has_come():
+def test_counts_are_written_when_they_are_due():
     world = World()
     world.settle()
     world.worker_runs(0)
@@ -451,7 +451,7 @@ def test_a_restart_between_counting_and_deleting_counts_once():
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["the same process", "another one"])
-def test_why_a_launcher_failed_is_known_when_its_pod_is_gone(is_restarted):
+def test_the_cause_of_a_launcher_failure_outlives_its_pod(is_restarted):
     world = running_world(policy={"backoffLimit": 0})
     [ended] = terminated(134, "Segmentation fault")
     again = {"name": "mpi", "restartCount": 1, "lastState": ended["state"]}
@@ -466,7 +466,7 @@ def test_why_a_launcher_failed_is_known_when_its_pod_is_gone(is_restarted):
     assert message_of(world, "Failed").endswith("(exit code 134): Segmentation fault")
 
 
-def test_a_lost_lease_is_no_mistake_of_the_job():
+def test_a_lost_lease_causes_no_requeue():
     world = World()
     world.client.refuse("create Service", errors.NotLeader("the lease is over"))
     _, wait = world.reconcile()
@@ -494,14 +494,14 @@ def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
 
 
 def fail(world, seconds):
-    """Look again and again."""
+    """Reconcile again and again."""
     for _ in range(int(seconds)):
         with pytest.raises(errors.ServerError):
             world.reconcile()
         world.pass_time(1)
 
 
-def test_a_job_with_which_the_operator_fails_for_long_is_told_once():
+def test_a_job_whose_reconciles_keep_failing_gets_one_event():
     world = World()
     world.client.refuse("create Pod", refused(500, "etcd is full"))
     fail(world, 30)
@@ -511,7 +511,7 @@ def test_a_job_with_which_the_operator_fails_for_long_is_told_once():
     assert world.events.messages[-1].endswith("ServerError: etcd is full")
 
 
-def test_failures_that_pass_are_forgotten():
+def test_errors_that_pass_are_forgotten():
     world = World()
     world.client.refuse("create Pod", refused(500))
     fail(world, 25)

@@ -71,7 +71,7 @@ def test_when_the_launcher_lost_its_pod():
     assert remember(state, with_pod, NOW + 2 * LATER).launcher_pod_lost is None
 
 
-def test_a_launcher_that_never_had_a_pod_lost_none():
+def test_a_launcher_that_never_had_a_pod_has_not_lost_one():
     assert remember(JobState(), observed(JOB), NOW).launcher_pod_lost is None
 
 
@@ -94,7 +94,7 @@ def test_hosts_that_change_after_the_list_was_written_count_anew():
 # --- what is to be done -----------------------------------------------------------------------
 
 
-def test_all_of_a_plan_is_done_where_nothing_is_known():
+def test_a_whole_plan_is_permitted_when_nothing_is_remembered():
     assert permitted_stages(PLAN, seen(), NOW) == PLAN.stages
 
 
@@ -117,7 +117,7 @@ def test_a_deletion_is_sent_once():
         ),
     ],
 )
-def test_what_was_refused_waits(refusal, job, stages):
+def test_a_refused_write_waits(refusal, job, stages):
     assert permitted_stages(PLAN, seen(job=job, refusal=refusal), NOW) == stages
 
 
@@ -146,7 +146,7 @@ def test_a_refusal_waits_longer_each_time():
     assert second.until > first.until > NOW
 
 
-def test_what_is_refused_meanwhile_waits_with_it():
+def test_a_second_refusal_waits_with_the_first():
     service = (SERVICES, Key("lab", "pi"))
     also = Outcome(problems=[Problem("Forbidden", "may not")], refused={service})
     refusal = executed(also, refusal=a_refusal()).refusal
@@ -162,7 +162,7 @@ def test_a_refusal_is_over_when_nothing_is_refused():
 # --- what was published, and how it ended -----------------------------------------------------
 
 
-def test_what_publishing_leaves():
+def test_what_is_remembered_after_publishing():
     known = JobState(version="3", counts_changed=NOW, launcher_restarts=2)
     waits = Published(requeue_after=LATER, counts_changed=NOW)
     assert after_publishing(known, seen(), waits) == known

@@ -1,4 +1,4 @@
-"""Workers that are lost while their job runs: replaced, counted, and given up at last."""
+"""Workers that are lost while their job runs: counted and replaced, up to a limit."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ def test_a_failed_worker_is_counted_and_then_deleted():
     assert [each.uid for each in deleting] == ["uid-of-pi-worker-1"]
 
 
-def test_one_that_is_counted_is_deleted_and_not_counted_again():
+def test_a_counted_worker_is_deleted_and_not_counted_again():
     job = a_job()
     counts = {1: Count(1, "uid-of-pi-worker-1", RECENTLY)}
     plan = plan_for(job, workers(job, "Running", "Failed"), hosts=(0,), counts=counts)
@@ -68,7 +68,7 @@ def test_a_vanished_worker_is_counted_by_the_write_that_takes_it_from_the_list()
     assert names_created(plan) == ["Pod pi-worker-1"]
 
 
-def test_a_worker_that_somebody_else_deletes_is_counted_when_it_leaves_the_list():
+def test_a_worker_that_a_user_deletes_is_counted_when_it_leaves_the_list():
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30))
     plan = plan_for(job, [a_worker(job, 0), ending], hosts=(0, 1))
@@ -77,7 +77,7 @@ def test_a_worker_that_somebody_else_deletes_is_counted_when_it_leaves_the_list(
     assert names_created(plan) == names_deleted(plan) == []
 
 
-def test_a_worker_that_never_ran_is_made_without_being_counted():
+def test_a_worker_that_never_ran_is_recreated_without_being_counted():
     job = a_job()
     plan = plan_for(job, workers(job, "Running"), hosts=(0,))
     assert changes(plan, CONFIG_MAPS) == []
@@ -85,7 +85,7 @@ def test_a_worker_that_never_ran_is_made_without_being_counted():
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Unknown"])
-def test_who_did_not_fail_is_not_replaced(phase):
+def test_a_worker_that_did_not_fail_is_not_replaced(phase):
     job = a_job(1)
     assert replacements(observed(job, workers(job, phase)), NOW).failed == ()
 
@@ -95,7 +95,7 @@ def test_hosts_beyond_the_size_of_the_job_did_not_vanish():
     assert replacements(observed(job, workers(job, "Running"), hosts=(0, 1, 2)), NOW).counts == {}
 
 
-# --- what people are told ---------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_hosts_beyond_the_size_of_the_job_did_not_vanish():
             "Evicted: The node was low on memory.",
             id="evicted",
         ),
-        pytest.param({}, "cause unknown", id="without a word"),
+        pytest.param({}, "cause unknown", id="no cause"),
     ],
 )
-def test_the_news_say_how_a_worker_ended(status, how):
+def test_the_event_says_how_a_worker_ended(status, how):
     job = a_job(policy={"backoffLimit": 3})
     pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **status)]
     [events] = replacements(observed(job, pods), NOW).events
@@ -125,7 +125,7 @@ def test_the_news_say_how_a_worker_ended(status, how):
 @pytest.mark.parametrize(
     ("conditions", "how"),
     [
-        pytest.param([], "the pod was deleted", id="by somebody"),
+        pytest.param([], "the pod was deleted", id="by a user"),
         pytest.param(
             [{"type": "DisruptionTarget", "status": "True", "message": "Taint manager: no"}],
             "evicted from its node: Taint manager: no",
@@ -133,14 +133,14 @@ def test_the_news_say_how_a_worker_ended(status, how):
         ),
     ],
 )
-def test_the_news_say_who_deletes_a_worker_and_that_it_has_to_go_first(conditions, how):
+def test_the_event_says_why_a_worker_is_deleted_and_that_it_has_to_end_first(conditions, how):
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
     [events] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).events
     assert events.message == f"Worker pi-worker-1 is replaced when it is gone (1 of 6): {how}"
 
 
-def test_the_news_go_with_the_write_that_counts():
+def test_the_event_belongs_to_the_write_that_counts():
     job = a_job()
     plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
     [counting] = [each for each in plan.actions if getattr(each, "resource", None) == CONFIG_MAPS]
@@ -165,7 +165,7 @@ def test_replacements_come_later_and_later(times, delay):
     assert names_created(after) == ["Pod pi-worker-0"]
 
 
-def test_the_job_is_looked_at_again_when_a_replacement_is_due():
+def test_the_job_is_requeued_for_the_next_replacement():
     job = a_job(1)
     counts = {0: Count(3, "uid", NOW)}
     plan = plan_for(job, [], NOW + seconds(5), counts=counts, hosts=())
@@ -196,7 +196,7 @@ def test_the_job_is_looked_at_again_when_a_replacement_is_due():
         pytest.param({"policy": {"backoffLimit": 0}}, 0, id="never"),
     ],
 )
-def test_a_failed_worker_is_kept_when_all_tries_are_used(settings, limit):
+def test_a_failed_worker_is_kept_at_the_replacement_limit(settings, limit):
     job = a_job(1, **settings)
     last = replacements(failed_after(job, limit - 1), NOW) if limit else None
     over = replacements(failed_after(job, limit), NOW)
@@ -209,7 +209,7 @@ def failed_after(job, times):
     return observed(job, workers(job, "Failed"), counts=counts)
 
 
-def test_a_vanished_worker_is_not_made_again_when_all_tries_are_used():
+def test_a_vanished_worker_is_not_recreated_at_the_replacement_limit():
     job = a_job(1, policy={"backoffLimit": 1})
     counts = {0: Count(1, "", RECENTLY)}
     plan = plan_for(job, [], hosts=(0,), counts=counts)
@@ -217,7 +217,7 @@ def test_a_vanished_worker_is_not_made_again_when_all_tries_are_used():
     assert [problem.is_fatal for problem in plan.problems] == [True]
 
 
-def test_one_that_was_given_up_stays_so_when_its_host_has_left_the_list():
+def test_a_worker_at_its_limit_stays_there_when_its_host_has_left_the_list():
     job = a_job(1, policy={"backoffLimit": 1})
     plan = plan_for(job, [], hosts=(), counts={0: Count(2, "", RECENTLY)})
     assert plan.actions == ()
@@ -241,7 +241,7 @@ def test_one_that_was_given_up_stays_so_when_its_host_has_left_the_list():
         ),
     ],
 )
-def test_what_is_told_about_one_that_is_given_up(status, reason, how):
+def test_how_a_worker_at_its_replacement_limit_is_reported(status, reason, how):
     job = a_job(1, policy={"backoffLimit": 0})
     pod = a_worker(job, 0, "Failed", **status)
     [problem] = replacements(observed(job, [pod]), NOW).given_up.values()
@@ -250,7 +250,7 @@ def test_what_is_told_about_one_that_is_given_up(status, reason, how):
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["failed", "vanished"])
-def test_trouble_of_long_ago_is_forgiven(is_there):
+def test_replacements_of_more_than_an_hour_ago_do_not_count(is_there):
     job = a_job(1, policy={"backoffLimit": 1})
     pods = workers(job, "Failed") if is_there else ()
     counts = {0: Count(2, "", NOW - timedelta(minutes=59))}
@@ -259,7 +259,7 @@ def test_trouble_of_long_ago_is_forgiven(is_there):
     assert len(replacements(seen, NOW + timedelta(minutes=1)).given_up) == 0
 
 
-def test_after_that_counting_begins_anew():
+def test_counting_starts_again_after_an_hour():
     job = a_job(1)
     counts = {0: Count(5, "", NOW - timedelta(hours=1))}
     seen = observed(job, workers(job, "Failed"), counts=counts)
@@ -282,7 +282,7 @@ def test_without_a_replacement_there_is_no_annotation():
     "text",
     ["", "none", "[]", "{", '{"0": [1]}', '{"a": [1, "", "2026-03-01T00:00:00Z"]}', "[" * 5000],
 )
-def test_what_somebody_else_scribbled_counts_as_nothing(text):
+def test_an_unreadable_annotation_counts_as_nothing(text):
     stored = a_config_map(a_job())
     stored.metadata.annotations[ANNOTATION] = text
     assert stored_counts(stored) == {}
@@ -297,7 +297,7 @@ def test_counts_of_the_future_count_as_nothing(year):
     assert names_created(plan) == ["Pod pi-worker-0"]
 
 
-def test_a_job_that_is_suspended_starts_with_a_clean_record():
+def test_suspending_a_job_resets_its_replacement_counts():
     job = a_job(1, policy={"suspend": True})
     seen = observed(
         job, [], counts={0: Count(3, "", RECENTLY)}, launcher=a_launcher(job, suspend=True)
@@ -314,7 +314,7 @@ BY_FORCE = {"mpi-operator.kubeflow.org/force-delete-lost-workers": "true"}
 @pytest.mark.parametrize(
     ("overdue", "is_lost"), [(-30, False), (0, False), (30, False), (31, True), (4000, True)]
 )
-def test_a_worker_that_does_not_go_is_told_about(overdue, is_lost):
+def test_a_worker_that_keeps_terminating_is_reported(overdue, is_lost):
     job = a_job(1)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(overdue))], hosts=())
     assert [problem.reason for problem in plan.problems] == ["WorkerLost"] * is_lost
@@ -324,7 +324,7 @@ def test_a_worker_that_does_not_go_is_told_about(overdue, is_lost):
 @pytest.mark.parametrize(
     ("annotations", "is_forced"),
     [({}, False), (BY_FORCE, True), (dict.fromkeys(BY_FORCE, "maybe"), False)],
-    ids=["not without being asked", "if asked to", "not by a doubtful word"],
+    ids=["not without the annotation", "with the annotation", "not with an unknown value"],
 )
 def test_a_lost_worker_is_deleted_by_force(annotations, is_forced):
     job = a_job(1, annotations=annotations)
@@ -344,35 +344,35 @@ def test_the_sentence_names_the_node_and_what_to_do():
     assert not problem.is_fatal
 
 
-def test_nobody_is_told_to_do_what_is_done():
+def test_a_forced_deletion_asks_for_no_manual_step():
     job = a_job(1, annotations=BY_FORCE)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(60))], hosts=())
     [deletion] = plan.deletions
-    [told] = deletion.events
-    assert told.reason == "WorkerLost"
-    assert "The operator deletes it by force (mpi-operator.kubeflow.org/force-" in told.message
-    assert "set the annotation" not in told.message
+    [event] = deletion.events
+    assert event.reason == "WorkerLost"
+    assert "The operator deletes it by force (mpi-operator.kubeflow.org/force-" in event.message
+    assert "set the annotation" not in event.message
     assert plan.problems == ()
 
 
-def test_of_one_that_stays_although_it_was_deleted_by_force_it_is_told():
+def test_a_worker_that_survives_a_forced_deletion_is_reported():
     job = a_job(1, annotations=BY_FORCE)
     [found] = plan_for(job, [a_worker(job, 0, deleted=seconds(61))], hosts=()).problems
     assert found.message.endswith("check its finalizers")
 
 
-def test_the_job_is_looked_at_again_when_an_ending_worker_would_count_as_lost():
+def test_the_job_is_requeued_for_when_a_terminating_worker_counts_as_lost():
     job = a_job(1)
     plan = plan_for(job, [a_worker(job, 0, deleted=seconds(10))], hosts=())
     assert plan.requeue_after == seconds(20)
 
 
-# --- how much is remembered -------------------------------------------------------------------
+# --- how long counts are kept -----------------------------------------------------------------
 
 LONG_AGO = NOW - timedelta(hours=2)
 
 
-def test_old_trouble_is_forgotten_when_there_is_new_trouble_to_write():
+def test_old_counts_are_dropped_when_a_new_one_is_written():
     job = a_job(3)
     counts = {0: Count(3, "uid", LONG_AGO), 2: Count(1, "uid", RECENTLY)}
     seen = observed(job, workers(job, "Running", "Failed", "Running"), counts=counts)
@@ -382,7 +382,7 @@ def test_old_trouble_is_forgotten_when_there_is_new_trouble_to_write():
     }
 
 
-def test_old_trouble_alone_is_not_worth_a_write():
+def test_an_old_count_alone_causes_no_write():
     job = a_job(2)
     counts = {0: Count(3, "uid", LONG_AGO)}
     plan = plan_for(job, workers(job, "Running", "Running"), hosts=(0, 1), counts=counts)

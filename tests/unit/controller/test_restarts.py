@@ -1,4 +1,4 @@
-"""The operator dies at every single write of a job's life, and nobody can tell afterwards."""
+"""The operator crashes at every single write of a job, and the result is the same."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ from tests.support.worlds import World
 
 
 class Killed(Exception):
-    """The process is gone."""
+    """The process has crashed."""
 
 
-LIFE: list[str] = [
+STEPS: list[str] = [
     "resume",
     "all_workers_run",
     "launcher_runs",
@@ -56,10 +56,10 @@ def happen(world, step):
     getattr(world, name)(*map(int, arguments.split() if arguments else []))
 
 
-def live(world: World, settle: Callable[[], object]) -> Manifest:
-    """The life of a job, with all the reconciles that it needs; the world afterwards."""
+def run_job(world: World, settle: Callable[[], object]) -> Manifest:
+    """The world after a whole job with all its reconciles."""
     settle()
-    for step in LIFE:
+    for step in STEPS:
         happen(world, step)
         world.pass_time(2)
         settle()
@@ -68,20 +68,20 @@ def live(world: World, settle: Callable[[], object]) -> Manifest:
     return world.snapshot()
 
 
-def untouched(job: dict[str, Any]) -> tuple[Manifest, int]:
+def undisturbed(job: dict[str, Any]) -> tuple[Manifest, int]:
     world = World(**job)
-    return live(world, world.settle), len(world.client.requests)
+    return run_job(world, world.settle), len(world.client.requests)
 
 
-def killed(job: dict[str, Any], moment: str, number: int) -> Manifest:
-    """The same life with an operator that dies before, or after, its nth request."""
+def crashed(job: dict[str, Any], moment: str, number: int) -> Manifest:
+    """The same job with an operator that crashes before or after its nth request."""
     world = World(**job)
 
-    def die(_: object) -> None:
+    def crash(_: object) -> None:
         if len(world.client.requests) >= number:
             raise Killed
 
-    setattr(world.client, moment, die)
+    setattr(world.client, moment, crash)
 
     def settle() -> None:
         try:
@@ -91,15 +91,15 @@ def killed(job: dict[str, Any], moment: str, number: int) -> Manifest:
             world.restart()
             world.settle()
 
-    return live(world, settle)
+    return run_job(world, settle)
 
 
 every_job = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 
 
 @every_job
-def test_a_life_ends_as_it_should(job):
-    world, _ = untouched(job)
+def test_an_undisturbed_job_ends_as_expected(job):
+    world, _ = undisturbed(job)
     assert "Pod pi-worker-0" not in world
     assert "Job pi-launcher" not in world
     assert world["MPIJob pi"]["status"]["conditions"][-1]["type"] == "Succeeded"
@@ -107,9 +107,9 @@ def test_a_life_ends_as_it_should(job):
 
 @every_job
 @pytest.mark.parametrize("moment", ["before", "after"], ids=["before it lands", "after it lands"])
-def test_dying_at_any_write_makes_no_difference(job, moment):
-    expected, requests = untouched(job)
+def test_crashing_at_any_write_makes_no_difference(job, moment):
+    expected, requests = undisturbed(job)
     assert requests > 30
     # Before a request is after the one before it: of both moments, every other one is all of them.
     for number in range(1, requests + 1, 2):
-        assert killed(job, moment, number) == expected, f"died at request {number}"
+        assert crashed(job, moment, number) == expected, f"died at request {number}"

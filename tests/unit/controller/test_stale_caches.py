@@ -1,4 +1,4 @@
-"""Caches fall behind, each in its own time. What is decided then must not be regretted later."""
+"""Caches fall behind independently. Decisions on stale caches must do no harm."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,7 +63,7 @@ def at_peace(world):
 
 @LIVES
 @given(steps)
-def test_a_job_comes_to_run_whatever_was_known_of_it(life):
+def test_a_job_gets_to_run_whatever_its_status_was(life):
     world = World(policy=PATIENT)
     happen(world, life)
     at_peace(world)
@@ -74,7 +74,7 @@ def test_a_job_comes_to_run_whatever_was_known_of_it(life):
 
 @LIVES
 @given(steps, steps)
-def test_a_job_that_has_ended_stays_so_whatever_is_known_of_it(life, afterlife):
+def test_a_finished_job_stays_finished_whatever_its_status_was(life, afterlife):
     world = World(policy=PATIENT)
     happen(world, life)
     at_peace(world)

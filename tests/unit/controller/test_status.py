@@ -31,8 +31,8 @@ FATAL = Problem("InvalidPodTemplate", "Pod pi-worker-0 was not created: Invalid"
 SUSPEND = {"policy": {"suspend": True}}
 
 
-def told(seen):
-    """The status of a job without problem."""
+def status_now(seen):
+    """The status of a job without problems."""
     return status_of(seen, [], NOW)
 
 
@@ -63,7 +63,7 @@ SUSPENDED = condition("Suspended", message="MPIJob suspended")
 
 
 def job_with(*known, workers=2, start_time=EARLIER, **changes):
-    """A job that has been looked at before."""
+    """A job that was reconciled before."""
     status = MPIJobStatus(conditions=known, start_time=start_time)
     return with_status(a_job(workers, **changes), status)
 
@@ -89,7 +89,9 @@ def ended(job, status, **more):
 @pytest.mark.parametrize(
     ("seen", "problems", "expected"),
     [
-        pytest.param(Observed(a_job()), [], ["Created=True MPIJobCreated"], id="the first look"),
+        pytest.param(
+            Observed(a_job()), [], ["Created=True MPIJobCreated"], id="the first reconcile"
+        ),
         pytest.param(
             Observed(a_job(**SUSPEND)),
             [],
@@ -104,7 +106,7 @@ def ended(job, status, **more):
             running(job_with(CREATED)),
             [],
             ["Created=True MPIJobCreated", "Running=True MPIJobRunning"],
-            id="pods runs",
+            id="all pods run",
         ),
         pytest.param(
             running(job_with(CREATED), "Running", "Pending"),
@@ -192,7 +194,7 @@ def ended(job, status, **more):
                 "Running=False MPIJobRunning",
                 "Succeeded=True MPIJobSucceeded",
             ],
-            id="succeeded before anybody saw it run",
+            id="succeeded before it was seen running",
         ),
         pytest.param(
             Observed(a_job(), validation_errors="spec: is wrong"),
@@ -230,18 +232,18 @@ def test_the_sentences_of_conditions(seen, kind, message):
     assert the(status_of(seen, [], NOW), kind).message == message
 
 
-def test_a_job_that_ran_and_ends_has_no_other_word_for_how_it_ran():
+def test_a_job_that_ran_keeps_its_running_reason_when_it_ends():
     job = job_with(CREATED, RUNNING)
     pod = a_launcher_pod(job)  # the cache of pods is behind that of Jobs
-    status = told(ended(job, complete(), launcher_pods=(pod,)))
+    status = status_now(ended(job, complete(), launcher_pods=(pod,)))
     assert the(status, "Running") == changed(RUNNING, status=ConditionStatus.FALSE)
     assert status.replica_statuses.launcher.active == 0
 
 
 @pytest.mark.parametrize("end", [complete(), failed()], ids=["succeeded", "failed"])
-def test_the_end_is_newer_than_all_the_rest_and_comes_last(end):
+def test_the_end_is_the_newest_condition_and_comes_last(end):
     just_now = condition("Running", since=NOW)
-    status = told(ended(job_with(CREATED, just_now), end))
+    status = status_now(ended(job_with(CREATED, just_now), end))
     *others, last = status.conditions
     newest = max(each.last_transition_time for each in others)
     assert last.last_transition_time - newest >= timedelta(seconds=1)
@@ -253,16 +255,16 @@ def test_the_end_is_newer_than_all_the_rest_and_comes_last(end):
     [
         pytest.param([CREATED, condition("Running", since=NOW)], id="it was seen to run just now"),
         pytest.param([CREATED, condition("Running", since=EARLIER)], id="it ran for long"),
-        pytest.param([CREATED], id="nobody saw it run"),
-        pytest.param([], id="nobody saw anything"),
+        pytest.param([CREATED], id="it was not seen running"),
+        pytest.param([], id="there are no conditions"),
         pytest.param(
-            [Condition(type="Running", status=ConditionStatus.TRUE)], id="somebody gave no times"
+            [Condition(type="Running", status=ConditionStatus.TRUE)], id="a condition without times"
         ),
     ],
 )
 @pytest.mark.parametrize("end", [complete(NOW - A_WHILE), failed(at=NOW - A_WHILE)])
 def test_a_job_never_ran_after_it_completed(known, end):
-    status = told(ended(job_with(*known), end))
+    status = status_now(ended(job_with(*known), end))
     ran = the(status, "Running")
     assert not ran.is_true
     assert (ran.last_transition_time or EARLIER) <= status.completion_time
@@ -291,34 +293,34 @@ def test_a_job_that_is_suspended_and_becomes_invalid_is_not_resumed():
 @pytest.mark.parametrize(
     "end", [condition("Succeeded"), condition("Failed")], ids=["succeeded", "failed"]
 )
-def test_what_has_finished_stays_as_it_is(end):
+def test_a_finished_status_stays_the_same(end):
     job = job_with(CREATED, changed(RUNNING, status=ConditionStatus.FALSE), end)
     job = with_status(job, changed(job.status, completion_time=NOW))
     seen = running(job)
     assert status_of(seen, [FATAL], LATER) == job.status
 
 
-def test_an_end_without_its_time_gets_it():
+def test_an_end_without_its_time_gets_one():
     job = job_with(CREATED, condition("Failed", since=EARLIER))
     assert status_of(observed(job), [], NOW).completion_time == EARLIER
 
 
-# --- problem ----------------------------------------------------------------------------------
+# --- problems ---------------------------------------------------------------------------------
 
 
-def test_trouble_is_told_where_the_job_does_not_run():
+def test_a_problem_is_reported_when_the_job_does_not_run():
     ran = the(status_of(Observed(a_job()), [QUOTA], NOW), "Running")
     assert (ran.status, ran.reason, ran.message) == ("False", QUOTA.reason, QUOTA.message)
 
 
-def test_a_job_that_runs_goes_on_running_and_says_what_troubles_it():
+def test_a_running_job_stays_running_and_reports_its_problem():
     seen = running(job_with(CREATED, RUNNING), "Running")
     ran = the(status_of(seen, [QUOTA], NOW), "Running")
     assert (ran.is_true, ran.reason) == (True, "MPIJobRunning")
     assert ran.message == f"MPIJob lab/pi is running. {QUOTA.message}"
 
 
-def test_a_job_that_ran_does_not_while_its_launcher_does_not_and_something_is_wrong():
+def test_a_job_stops_running_when_its_launcher_does_and_there_is_a_problem():
     seen = running(job_with(CREATED, RUNNING), launcher_phase="Pending")
     assert the(status_of(seen, [QUOTA], NOW), "Running").reason == "QuotaExceeded"
 
@@ -335,18 +337,18 @@ def test_a_job_that_ran_does_not_while_its_launcher_does_not_and_something_is_wr
         ),
     ],
 )
-def test_trouble_that_has_passed_is_not_told_any_more(known, after):
+def test_a_problem_that_has_passed_is_no_longer_reported(known, after):
     status = status_of(observed(job_with(CREATED, known)), [], NOW)
     assert the(status, "Running").reason == after
 
 
-def test_a_job_that_comes_to_run_does_not_speak_of_old_trouble():
+def test_a_running_job_does_not_report_old_problems():
     seen = running(job_with(CREATED, condition("Running", "False", "QuotaExceeded")))
     ran = the(status_of(seen, [], NOW), "Running")
     assert (ran.is_true, ran.message) == (True, "MPIJob lab/pi is running.")
 
 
-def test_a_suspended_job_says_what_troubles_it():
+def test_a_suspended_job_reports_its_problem():
     status = status_of(Observed(a_job(**SUSPEND)), [QUOTA], NOW)
     assert "Suspended=True MPIJobSuspended" in conditions(status)
     assert "Running=False QuotaExceeded" in conditions(status)
@@ -355,7 +357,7 @@ def test_a_suspended_job_says_what_troubles_it():
 @pytest.mark.parametrize(
     ("age", "is_reworded"), [(1, False), (29, False), (30, True)], ids=["1s", "29s", "30s"]
 )
-def test_the_same_trouble_in_other_words_is_no_news_for_a_while(age, is_reworded):
+def test_a_reworded_message_of_the_same_problem_waits(age, is_reworded):
     known = condition("Running", "False", "QuotaExceeded", NOW - timedelta(seconds=age), "before")
     status = status_of(observed(job_with(CREATED, known)), [QUOTA], NOW)
     assert (the(status, "Running").message == QUOTA.message) == is_reworded
@@ -364,12 +366,12 @@ def test_the_same_trouble_in_other_words_is_no_news_for_a_while(age, is_reworded
 @pytest.mark.parametrize(
     ("message", "problems", "is_due"),
     [
-        pytest.param("before", [QUOTA], True, id="other words"),
-        pytest.param(QUOTA.message, [QUOTA], False, id="the same words"),
+        pytest.param("before", [QUOTA], True, id="another message"),
+        pytest.param(QUOTA.message, [QUOTA], False, id="the same message"),
         pytest.param("before", [], False, id="no problem any more"),
     ],
 )
-def test_what_is_not_told_yet_is_told_when_it_is_time(message, problems, is_due):
+def test_a_delayed_message_is_requeued_for(message, problems, is_due):
     just_now = NOW - timedelta(seconds=1)
     known = condition("Running", "False", "QuotaExceeded", just_now, message)
     seen = observed(job_with(CREATED, known))
@@ -385,13 +387,13 @@ def test_what_is_not_told_yet_is_told_when_it_is_time(message, problems, is_due)
         pytest.param(a_launcher(a_job()), False, id="the launcher is under way"),
     ],
 )
-def test_what_is_fatal_ends_a_job_that_is_not_under_way(launcher, has_failed):
+def test_a_fatal_problem_ends_a_job_that_has_not_started(launcher, has_failed):
     status = status_of(observed(a_job(), launcher=launcher), [QUOTA, FATAL], NOW)
     assert ("Failed=True InvalidPodTemplate" in conditions(status)) == has_failed
     assert (status.completion_time == NOW) == has_failed
 
 
-def test_a_launcher_that_succeeded_is_stronger_than_any_trouble():
+def test_a_launcher_that_succeeded_overrides_any_problem():
     status = status_of(ended(job_with(CREATED), complete()), [FATAL], NOW)
     assert conditions(status)[-1] == "Succeeded=True MPIJobSucceeded"
 
@@ -489,13 +491,13 @@ def test_how_many_pods_there_are(seen, launcher, worker):
     assert counts(found.worker) == worker
 
 
-# --- times and the rest -----------------------------------------------------------------------
+# --- times and other fields -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("seen", "start"),
     [
-        pytest.param(Observed(a_job()), NOW, id="the first look"),
+        pytest.param(Observed(a_job()), NOW, id="the first reconcile"),
         pytest.param(Observed(a_job(**SUSPEND)), None, id="suspended from the start"),
         pytest.param(
             Observed(a_job(), validation_errors="wrong"), None, id="invalid from the start"
@@ -515,13 +517,13 @@ def test_when_a_job_started(seen, start):
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param([], id="nobody looked before"),
-        pytest.param([CREATED, SUSPENDED], id="nobody looked since it was resumed"),
+        pytest.param([], id="it was never reconciled"),
+        pytest.param([CREATED, SUSPENDED], id="not reconciled since it was resumed"),
     ],
 )
 def test_a_job_never_started_after_it_completed(known):
     job = job_with(*known, start_time=None)
-    status = told(ended(job, complete(NOW - A_WHILE)))
+    status = status_now(ended(job, complete(NOW - A_WHILE)))
     assert status.start_time <= status.completion_time
 
 
@@ -531,7 +533,9 @@ def test_a_job_never_started_after_it_completed(known):
         pytest.param(complete(NOW - A_WHILE), NOW - A_WHILE, id="succeeded, when the Job did"),
         pytest.param(failed(at=NOW - A_WHILE), NOW - A_WHILE, id="failed, when the Job did"),
         pytest.param(
-            {"conditions": [{"type": "Complete", "status": "True"}]}, NOW, id="succeeded, somewhen"
+            {"conditions": [{"type": "Complete", "status": "True"}]},
+            NOW,
+            id="succeeded, time unknown",
         ),
         pytest.param({"active": 1}, None, id="not yet"),
         pytest.param(
@@ -549,20 +553,20 @@ def test_a_status_says_which_spec_it_is_about():
 
 
 @pytest.mark.parametrize(
-    ("known", "now_told"),
+    ("known", "generation"),
     [
-        pytest.param(1, 7, id="by us: kept up to date"),
-        pytest.param(None, None, id="by who never says it: nothing is written for that alone"),
+        pytest.param(1, 7, id="by us: updated"),
+        pytest.param(None, None, id="by an operator that does not set it: no write for that alone"),
     ],
 )
-def test_a_finished_job_says_which_spec_was_looked_at_last(known, now_told):
+def test_a_finished_job_keeps_its_observed_generation_up_to_date(known, generation):
     ended = MPIJobStatus(
         conditions=(condition("Succeeded"),),
         completion_time=NOW,
         observed_generation=known,
     )
     job = with_status(a_job(generation=7), ended)
-    assert status_of(Observed(job), [], NOW) == changed(ended, observed_generation=now_told)
+    assert status_of(Observed(job), [], NOW) == changed(ended, observed_generation=generation)
 
 
 def test_a_status_selects_the_workers():
@@ -576,7 +580,7 @@ def test_a_status_selects_the_workers():
 @pytest.mark.parametrize(
     "seen",
     [
-        pytest.param(Observed(a_job()), id="first look"),
+        pytest.param(Observed(a_job()), id="first reconcile"),
         pytest.param(Observed(a_job(**SUSPEND)), id="suspended"),
         pytest.param(Observed(a_job(), validation_errors="wrong"), id="invalid"),
         pytest.param(running(a_job()), id="running"),
@@ -594,7 +598,7 @@ def test_a_status_that_is_stored_stays_as_long_as_nothing_happens(seen, problems
 
 
 @pytest.mark.parametrize("kind", [ConditionType.SUCCEEDED, ConditionType.FAILED])
-def test_nobody_is_told_that_a_job_did_not_end(kind):
+def test_no_condition_says_that_a_job_did_not_end(kind):
     for seen in (Observed(a_job()), running(a_job()), ended(job_with(CREATED), complete())):
         found = [each for each in status_of(seen, [], NOW).conditions if each.type == kind]
         assert all(each.is_true for each in found)

@@ -1,4 +1,4 @@
-"""Who may write, when many want to."""
+"""In which order writes are let through when there are more than slots."""
 
 import asyncio
 from contextlib import suppress
@@ -19,7 +19,7 @@ async def write(slots, key, diary, takes=1.0):
 
 
 async def wrote(slots, *keys):
-    """The order in which writers came to write that asked in this order."""
+    """The order in which writers got a slot, given the order in which they asked."""
     diary: list[str] = []
     await asyncio.gather(*(write(slots, key, diary) for key in keys))
     return "".join(diary)
@@ -29,7 +29,7 @@ async def wrote(slots, *keys):
     ("slots", "asked", "order"),
     [
         (1, "aaa", "aaa"),
-        # The first finds a free slot; turns are for those who wait.
+        # The first finds a free slot; only those that wait take turns.
         (1, "aaab", "aaba"),
         (1, "aaabbb", "aababb"),
         (1, "aaaabcbc", "aabcabca"),
@@ -41,7 +41,7 @@ async def test_jobs_take_turns(slots, asked, order):
     assert await wrote(WriteLimiter(slots), *asked) == order
 
 
-async def test_no_more_write_than_there_are_slots():
+async def test_no_more_writers_than_slots():
     slots, loop = WriteLimiter(3), asyncio.get_running_loop()
     began = loop.time()
     await wrote(slots, *"abcdefghi")
@@ -58,7 +58,7 @@ async def test_a_small_job_does_not_wait_for_a_big_one():
     await asyncio.gather(*big)
 
 
-async def test_what_fails_gives_its_slot_back():
+async def test_a_failed_write_releases_its_slot():
     slots = WriteLimiter(1)
     with pytest.raises(ValueError):
         async with slots.slot("a"):
@@ -66,7 +66,7 @@ async def test_what_fails_gives_its_slot_back():
     assert await wrote(slots, "b") == "b"
 
 
-async def test_who_is_cancelled_while_waiting_is_passed_over():
+async def test_a_cancelled_writer_is_skipped():
     slots, diary = WriteLimiter(1), list[str]()
     tasks = [asyncio.create_task(write(slots, key, diary)) for key in "abc"]
     await asyncio.sleep(0.5)
@@ -75,7 +75,7 @@ async def test_who_is_cancelled_while_waiting_is_passed_over():
     assert diary == ["a", "c"]
 
 
-async def test_who_is_cancelled_in_the_moment_of_his_turn_passes_it_on():
+async def test_a_writer_cancelled_at_its_turn_passes_it_on():
     slots, diary = WriteLimiter(1), list[str]()
     async with slots.slot("a"):
         second, third = (asyncio.create_task(write(slots, key, diary)) for key in "bc")
@@ -103,7 +103,7 @@ def test_no_slot_is_ever_lost(slots, writers):
 
 
 async def _no_slot_is_lost(count, writers):
-    """Time is counted in turns of the loop: every moment between two of them is tried."""
+    """Time is counted in loop iterations, so that every moment between two of them is tried."""
     slots = WriteLimiter(count)
 
     async def turns(number):

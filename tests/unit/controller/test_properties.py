@@ -1,4 +1,4 @@
-"""What holds for every life of a job, whatever happens to it."""
+"""Properties that hold for every job, whatever happens to it (hypothesis)."""
 
 from typing import Any, NamedTuple
 
@@ -14,12 +14,12 @@ from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
 from tests.support.observations import PLUGINS, VOLCANO
 from tests.support.worlds import World, running_world
 
-LIVES = settings(max_examples=30)
+EXAMPLES = settings(max_examples=30)
 LIMIT = 2  # replacements of one worker
 
 
 class Step(NamedTuple):
-    """Something that happens: a method of a world, and what it is given."""
+    """Something that happens: a method of a world and its arguments."""
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -80,28 +80,28 @@ jobs = st.fixed_dictionaries(
 )
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything)
-def test_a_settled_world_is_left_alone(job, life):
-    world = happen(World(**job), life).settle()
+def test_a_settled_world_is_left_alone(job, history):
+    world = happen(World(**job), history).settle()
     before = world.snapshot()
     assert world.reconcile()[0] == []
     assert world.snapshot() == before
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything)
-def test_every_world_comes_to_rest(job, life):
-    world = happen(World(**job), life).rest()
+def test_every_world_comes_to_rest(job, history):
+    world = happen(World(**job), history).rest()
     before = world.snapshot()
     world.kubernetes_acts()
     assert world.settle().snapshot() == before
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything)
-def test_to_execute_a_plan_twice_is_the_same_as_once(job, life):
-    world = happen(World(**job), life)
+def test_executing_a_plan_twice_is_the_same_as_once(job, history):
+    world = happen(World(**job), history)
     plan, known = world.plan(), world.job
     world.execute(known, plan)
     before = world.snapshot()
@@ -110,10 +110,10 @@ def test_to_execute_a_plan_twice_is_the_same_as_once(job, life):
     assert world.snapshot() == before
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything, anything)
-def test_a_finished_job_never_creates_anything_and_stays_finished(job, life, afterlife):
-    world = happen(World(**job), life).settle()
+def test_a_finished_job_never_creates_anything_and_stays_finished(job, history, later_history):
+    world = happen(World(**job), history).settle()
     world.resume()
     world.rest()
     world.all_workers_run()
@@ -122,34 +122,34 @@ def test_a_finished_job_never_creates_anything_and_stays_finished(job, life, aft
     world.settle()
     assert conditions.is_finished(world.job.status.conditions)
     made, status = len(world.created), world.job.status
-    happen(world, afterlife).rest()
+    happen(world, later_history).rest()
     assert world.created[made:] == []
-    # Which spec was looked at may change; what is said about the job may not.
+    # The observed generation may change; nothing else of the status may.
     observed = world.job.status.observed_generation
     assert world.job.status == replace(status, observed_generation=observed)
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything)
-def test_what_is_not_of_the_job_is_not_touched(job, life):
+def test_objects_of_other_owners_are_not_touched(job, history):
     world = World(**job)
-    strangers = {
+    foreign = {
         (PODS, "pi-worker-9"): {"training.kubeflow.org/job-role": "worker"},
         (PODS, "sidecar"): {"training.kubeflow.org/job-role": "worker"},
         (SERVICES, "pi-extra"): {},
         (CONFIG_MAPS, "other-config"): {},
         (JOBS, "other-launcher"): {},
     }
-    for (resource, name), labels in strangers.items():
-        world.cluster.create(resource, a_stranger(name, labels))
+    for (resource, name), labels in foreign.items():
+        world.cluster.create(resource, a_foreign_object(name, labels))
     before = {item: found for item, found in world.objects().items() if item[0] != MPI_JOBS}
-    happen(world, life).rest()
+    happen(world, history).rest()
     after = world.objects()
     assert {item: after.get(item) for item in before} == before
 
 
-def a_stranger(name, labels):
-    """An object that says that it belongs to the job, and is controlled by somebody else."""
+def a_foreign_object(name, labels):
+    """An object with the labels of the job and another controller."""
     ours = {
         "training.kubeflow.org/operator-name": "mpi-operator",
         "training.kubeflow.org/job-name": "pi",
@@ -157,9 +157,9 @@ def a_stranger(name, labels):
     # Of a kind that the cluster does not know, so its garbage collector leaves it alone.
     owner = {
         "apiVersion": "example.com/v1",
-        "kind": "Stranger",
+        "kind": "Other",
         "name": "pi",
-        "uid": "uid-of-a-stranger",
+        "uid": "uid-of-another-owner",
         "controller": True,
     }
     return {
@@ -173,32 +173,32 @@ def a_stranger(name, labels):
     }
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, without_an_end, st.data())
-def test_a_restart_at_any_moment_makes_no_difference(job, life, data):
-    moments = data.draw(st.sets(st.integers(0, len(life)), max_size=3))
+def test_a_restart_at_any_moment_makes_no_difference(job, history, data):
+    moments = data.draw(st.sets(st.integers(0, len(history)), max_size=3))
     with_restarts = [
         each
-        for moment, step in enumerate(life)
+        for moment, step in enumerate(history)
         for each in ([Step("restart"), step] if moment in moments else [step])
     ]
-    one = at_peace(happen(World(**job), life))
-    other = at_peace(happen(World(**job), [*with_restarts, Step("restart")]))
+    one = all_running(happen(World(**job), history))
+    other = all_running(happen(World(**job), [*with_restarts, Step("restart")]))
     assert one.snapshot() == other.snapshot()
 
 
-def at_peace(world):
-    """The world once everything that should run does."""
+def all_running(world):
+    """The world when everything that should run does."""
     world.resume()
     for _ in range(6):
-        world.pass_time(3600)  # old problem is forgiven
+        world.pass_time(3600)  # old replacements no longer count
         world.rest()
         world.all_workers_run()
         world.launcher_runs()
     return world.rest()
 
 
-@LIVES
+@EXAMPLES
 @given(
     st.integers(1, 3),
     st.permutations(
@@ -212,20 +212,20 @@ def at_peace(world):
     ),
     st.lists(st.booleans(), min_size=5, max_size=5),
 )
-def test_any_order_of_starting_ends_in_the_same_world(count, order, looks):
+def test_any_order_of_starting_ends_in_the_same_world(count, order, reconciles):
     usual = World(count).settle()
     usual.all_workers_run()
     usual.launcher_runs()
     world = World(count).settle()
-    for step, is_looked_at in zip(order, looks, strict=True):
-        happen(world, [step, *[Step("reconcile")] * is_looked_at])
+    for step, is_reconciled in zip(order, reconciles, strict=True):
+        happen(world, [step, *[Step("reconcile")] * is_reconciled])
     assert world.rest().snapshot() == usual.rest().snapshot()
 
 
 FATES = ["worker_fails", "worker_is_evicted", "worker_vanishes"]
 
 
-@LIVES
+@EXAMPLES
 @given(
     st.lists(st.sampled_from(FATES), min_size=3, max_size=3).flatmap(
         lambda fates: st.tuples(
@@ -237,11 +237,11 @@ FATES = ["worker_fails", "worker_is_evicted", "worker_vanishes"]
     ),
     st.lists(st.booleans(), min_size=3, max_size=3),
 )
-def test_any_order_of_losses_ends_in_the_same_world(orders, looks):
+def test_any_order_of_losses_ends_in_the_same_world(orders, reconciles):
     one, other = (running_world(3) for _ in orders)
     happen(one, orders[0]).rest()
-    for step, is_looked_at in zip(orders[1], looks, strict=True):
-        happen(other, [step, *[Step("settle")] * is_looked_at])
+    for step, is_reconciled in zip(orders[1], reconciles, strict=True):
+        happen(other, [step, *[Step("settle")] * is_reconciled])
     other.rest()
     for world in (one, other):
         world.all_workers_run()
@@ -249,14 +249,14 @@ def test_any_order_of_losses_ends_in_the_same_world(orders, looks):
 
 
 @pytest.mark.parametrize("fate", [*FATES, "worker_is_drained"])
-def test_a_worker_is_replaced_so_often_and_no_more(fate):
+def test_a_worker_is_replaced_up_to_the_limit(fate):
     world = running_world(2, policy={"backoffLimit": LIMIT})
     for _ in range(LIMIT + 3):
         happen(world, [Step(fate, (1,)), Step("rest"), Step("worker_runs", (1,)), Step("rest")])
     assert world.created.count((PODS, "pi-worker-1")) == 1 + LIMIT
 
 
-@LIVES
+@EXAMPLES
 @given(
     st.lists(
         st.tuples(
@@ -279,15 +279,15 @@ def test_however_workers_are_lost_replacements_are_bounded(losses):
 
 
 def lose(world, fate, index):
-    """Lose a worker that runs. One that failed for good is kept, until somebody deletes it."""
+    """Lose a worker that runs. A worker at its replacement limit stays until a user deletes it."""
     if world.pods.get(f"pi-worker-{index}") == "Running":
         getattr(world, fate)(index)
 
 
-@LIVES
+@EXAMPLES
 @given(jobs, anything)
-def test_a_plan_creates_nothing_twice(job, life):
-    world = happen(World(**job), life)
+def test_a_plan_creates_nothing_twice(job, history):
+    world = happen(World(**job), history)
     targets = [(each.resource, each.key) for each in world.plan().actions if is_creation(each)]
     assert len(targets) == len(set(targets))
 

@@ -1,4 +1,4 @@
-"""Whole lives of jobs: what happens, and what the world is like then."""
+"""Whole jobs: what happens to them, and the state of the cluster after it."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_success():
     assert world.launcher is not None
 
 
-def test_a_try_that_fails_is_no_end_and_the_last_one_is():
+def test_only_the_last_failed_try_ends_the_job():
     world = running_world(policy={"cleanPodPolicy": "All"})
     world.launcher_pod_fails()
     world.rest()
@@ -91,7 +91,7 @@ def test_suspended_while_it_runs_and_resumed():
     assert "WorkerReplaced" not in world.events.reasons  # they were suspended, not lost
 
 
-def test_a_quick_resume_waits_for_the_pods_of_the_last_run():
+def test_a_quick_resume_waits_for_the_pods_of_the_last_run_to_go():
     world = running_world()
     world.suspend()
     world.settle()
@@ -104,7 +104,7 @@ def test_a_quick_resume_waits_for_the_pods_of_the_last_run():
     assert world.launcher["spec"]["suspend"] is False
 
 
-def test_what_was_decided_while_it_was_suspended_reaches_the_launcher():
+def test_a_change_during_suspension_reaches_the_launcher():
     world = World(policy={"suspend": True}).settle()
     world.cluster.patch(MPI_JOBS, world.key, launcher_template({"queue": "fast"}))
     world.resume()
@@ -168,7 +168,7 @@ def test_a_worker_that_is_given_up_before_the_launcher_starts_fails_the_job():
     assert LAUNCHER not in world.created
 
 
-def test_a_time_to_live():
+def test_a_launcher_is_deleted_after_its_ttl():
     world = running_world(policy={"ttlSecondsAfterFinished": 100})
     world.launcher_completes()
     world.settle()
@@ -179,7 +179,7 @@ def test_a_time_to_live():
     assert world.rest().created.count(LAUNCHER) == 1
 
 
-def test_a_job_that_goes_itself():
+def test_a_job_that_is_deleted_after_its_ttl():
     annotations = {"mpi-operator.kubeflow.org/ttl-deletes-job": "true"}
     world = running_world(policy={"ttlSecondsAfterFinished": 0}, annotations=annotations)
     world.launcher_completes()
@@ -197,14 +197,14 @@ def test_a_launcher_that_was_deleted_after_the_end_is_not_run_again():
     assert world.created.count(LAUNCHER) == 1
 
 
-def test_a_name_that_a_stranger_has_and_gives_back():
+def test_a_name_that_is_taken_and_then_freed():
     world = World()
     ours = {
         "training.kubeflow.org/operator-name": "mpi-operator",
         "training.kubeflow.org/job-name": "pi",
     }
-    stranger = {"metadata": {"name": "pi", "namespace": "lab", "labels": ours}, "spec": {}}
-    world.cluster.create(SERVICES, stranger)
+    foreign = {"metadata": {"name": "pi", "namespace": "lab", "labels": ours}, "spec": {}}
+    world.cluster.create(SERVICES, foreign)
     world.settle()
     assert world.conditions["Running"] == "False ErrResourceExists"
     assert world.pods == {}
@@ -214,7 +214,7 @@ def test_a_name_that_a_stranger_has_and_gives_back():
     assert len(world.pods) == 2
 
 
-def test_a_gang():
+def test_a_pod_group_follows_the_job():
     world = World(2, settings=VOLCANO, launcherCreationPolicy="WaitForWorkersReady")
     assert members(world.settle()) == 2
     world.all_workers_run()
@@ -238,12 +238,12 @@ def test_hosts_that_come_one_by_one_are_written_together():
         world.pass_time(0.3)
         world.settle()
         writes.add(world.config_map["metadata"]["resourceVersion"])
-    # Six seconds of coming: once after five, and once when all are there.
+    # The hosts come within 6s: one write after 5s, and one when all are there.
     assert world.hosts == set(range(20))
     assert len(writes) <= 3
 
 
-def test_an_edit_that_makes_no_sense_does_not_stop_a_job_that_runs():
+def test_an_invalid_edit_does_not_stop_a_running_job():
     world = running_world(rules=False)
     world.cluster.patch(MPI_JOBS, world.key, {"spec": {"slotsPerWorker": -1}})
     world.settle()
