@@ -180,8 +180,8 @@ def test_a_seed_determines_the_losses(trainer):
 def test_a_loss_that_does_not_fall_fails_the_job(trainer):
     place = EXAMPLES / "allreduce-benchmark"
     code, output = train(trainer, place, "--learning-rate=0", "--num-batches=5")
-    assert code == 1
-    assert "the loss did not fall" in output
+    assert "the loss did not fall" in output, output
+    assert code == 1, output
 
 
 def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
@@ -191,8 +191,8 @@ def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
     assert ALLREDUCE in program
     (place / "train.py").write_text(program.replace(ALLREDUCE, "pass"))
     code, output = train(trainer, place, "--num-batches=5")
-    assert code == 1
-    assert "the ranks do not have the same weights" in output
+    assert "the ranks do not have the same weights" in output, output
+    assert code == 1, output
 
 
 # --- elastic
