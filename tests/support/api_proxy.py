@@ -1,7 +1,7 @@
 """A proxy in front of an API server, which sees every request of an operator and may change it.
 
 It speaks TLS with a certificate that the cluster's own authority signed, so that an operator cannot
-tell it from the server.
+distinguish it from the server.
 """
 
 import ssl

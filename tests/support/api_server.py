@@ -1,4 +1,4 @@
-"""A web server on this machine that plays the API server, answer by answer."""
+"""A web server on this machine that acts as the API server, answer by answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ QUICK = Timeouts(connect=5, read=5, write=5, deadline=10, silence=5)
 
 
 class ApiServer:
-    """Gives each request the next answer, and the last one for ever after."""
+    """Gives each request the next answer, and repeats the last one."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -112,14 +112,14 @@ async def hangs(request: web.Request) -> web.StreamResponse:
 
 
 async def cuts(request: web.Request) -> web.StreamResponse:
-    """The connection is gone."""
+    """Abort the connection."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 async def closes(request: web.Request) -> web.StreamResponse:
-    """The connection is closed in good order, without an answer."""
+    """Close the connection without an answer."""
     assert request.transport is not None
     request.transport.close()
     return web.Response()

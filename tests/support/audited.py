@@ -20,7 +20,7 @@ _PAUSE = 0.05
 
 
 class TookTooLong(Exception):
-    """What was waited for did not happen in time."""
+    """The expected record did not appear in time."""
 
 
 class AuditLog(audit.Log):
@@ -45,7 +45,7 @@ class AuditLog(audit.Log):
         raise TookTooLong(f"{what}: not within {seconds:.0f} s")
 
     async def until_now(self) -> list[Record]:
-        """All that was asked before now: a mark of ours comes after it."""
+        """All requests until now: a marker request of ours ends them."""
         mark = f"mark-{uuid.uuid4()}"
         with suppress(errors.NotFound):
             await self._client.get(NAMESPACES, mark)
@@ -56,7 +56,7 @@ class AuditLog(audit.Log):
         return await self.collect(is_marked, 30, "the audit log catches up")
 
     async def writes(self, user: str) -> list[Record]:
-        """What a user has asked to be written since the log was last read, leases aside."""
+        """The writes of a user since the log was last read, without leases."""
         return audit.writes(await self.until_now(), user)
 
 

@@ -129,7 +129,7 @@ class CrashingOperator:
     async def _run_once(self, crash: Crash) -> None:
         writer = CrashingClient(self.client, crash)
         self.runs.append(writer)
-        client: Client = writer  # type: ignore[assignment] # the rest of it writers never use
+        client: Client = writer  # type: ignore[assignment] # writers use no more of it
         controller = Controller(self.client, client, Settings(), namespaces=(self.namespace,))
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(controller.follow())]
         try:

@@ -87,7 +87,7 @@ class DirectCluster:
 
 
 class WatchesUntilNow:
-    """A reading client whose watches end where there is nothing more to tell yet."""
+    """A reading client whose watches end when there are no more events."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -106,6 +106,6 @@ def reader(cluster: LocalCluster) -> Client:
 
 
 def catch_up(informers: Iterable[Informer[Any]]) -> None:
-    """Let informers with such a client hear of all that has happened. Needs a running loop."""
+    """Deliver all events to informers with such a client. Needs a running loop."""
     for informer in informers:
         result(informer._follow())

@@ -1,4 +1,4 @@
-"""A client of the local cluster that records its requests, and fails as a test tells it to."""
+"""A client of the local cluster that records its requests, and fails where a test wants it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -65,7 +65,7 @@ class FaultyClient:
         self.before = before
 
     def relent(self) -> None:
-        """Refuse nothing any more."""
+        """Stop refusing."""
         self.before = self.after = _nothing
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
@@ -142,7 +142,7 @@ class FaultyClient:
 
 
 def _nothing(request: Request) -> None:
-    """All is well."""
+    """Do nothing."""
 
 
 class RecordedEvents:

@@ -123,7 +123,7 @@ ANNOTATIONS = st.dictionaries(
     ),
     st.one_of(_TEXT, st.sampled_from(["true", "9" * 400, "-1", "\u0663"])),
 )
-# What Kubernetes takes for a name, and hosts cannot be called.
+# Valid names of objects that are no valid host names.
 NAMES = st.sampled_from(["a" * 253, "a.b.c", "0", "9-lives", "x" * 60, "a" + ".b" * 100])
 
 
@@ -138,7 +138,7 @@ def jobs(draw: st.DrawFn) -> Manifest:
 
 
 def healthy_with_status(status: Any) -> Manifest:
-    """A job with nothing wrong but its status."""
+    """A job where only the status is wrong."""
     return {**mpijob("job"), "status": status}
 
 

@@ -22,7 +22,7 @@ def _labels(job: str, role: str) -> dict[str, str]:
 
 
 class GoOperator:
-    """Makes what the Go operator makes of a job, and then is gone."""
+    """Creates what the Go operator creates for a job, and then stops."""
 
     def __init__(self, jobs: Jobs, job: Manifest) -> None:
         self._jobs = jobs
@@ -57,7 +57,7 @@ class GoOperator:
         await self._jobs.client.replace(MPIJOBS, stored, subresource="status")
 
     async def list_hosts(self, *workers: int) -> None:
-        """Tell launchers of the workers that run."""
+        """List the running workers for the launcher."""
         change = {"data": {"discover_hosts.sh": self._script(workers)}}
         await self._jobs.client.patch(
             CONFIG_MAPS, f"{self._name}-config", change, self._jobs.namespace

@@ -60,7 +60,7 @@ def docker_archive(*layers: bytes, settings: Mapping[str, Any] = PATH) -> bytes:
     names = [f"{number}/layer.tar" for number in range(len(layers))]
     manifest = [{"Config": "config.json", "RepoTags": ["x:1"], "Layers": names}]
     return _packed(
-        # The order is nobody's promise: whoever reads must not need the manifest first.
+        # The order is not guaranteed, so a reader must not need the manifest first.
         dict(zip(names, layers, strict=True))
         | {"config.json": _json({"config": settings}), "manifest.json": _json(manifest)}
     )

@@ -1,7 +1,7 @@
-"""One whole life of a job, and what the cluster looks like after each step of it.
+"""The whole lifecycle of a job, and the state of the cluster after each step.
 
 It waits for facts, so that an operator may crash at any step. Snapshots have no uids, times,
-versions or random names in them, so that two lives can be compared.
+versions or random names in them, so that two runs can be compared.
 """
 
 import difflib
@@ -22,12 +22,12 @@ Snapshot: TypeAlias = dict[str, Any]
 KINDS = (MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
 JOB = "pi"
 _REPLACEMENTS = "mpi-operator.kubeflow.org/worker-replacements"
-# Whom the parts of a job belong to; other objects of a namespace are none of its business.
+# The owners of the objects of a job; other objects of a namespace do not count.
 _OWNED = (PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RANDOM_NAME = re.compile(r"(kube-api-access|-launcher)-[a-z0-9]{5}\b")
-# How often each object is made in the life below. Each worker is replaced once, and all pods are
-# made anew when the job is resumed; everything else is made once.
+# How often each object is created in the lifecycle below. Each worker is replaced once, and all
+# pods are created again when the job is resumed; everything else is created once.
 EXPECTED_CREATIONS = {
     "Pod pi-worker-0": 3,
     "Pod pi-worker-1": 3,
@@ -50,22 +50,22 @@ EXPECTED_EVENTS = {
 
 @dataclass
 class JobLifecycle:
-    """A job's life in one namespace."""
+    """The lifecycle of one job in a namespace."""
 
     mirror: Mirror
     jobs: Jobs
     states: dict[str, Snapshot] = field(default_factory=dict)
-    expected: dict[str, Snapshot] = field(default_factory=dict)  # of a life that nobody disturbed
+    expected: dict[str, Snapshot] = field(default_factory=dict)  # of an undisturbed run
 
     @property
     def namespace(self) -> str:
         return self.jobs.namespace
 
     async def run(self) -> None:
-        """Live it, from creation to what clean-up leaves."""
+        """Run the job from its creation to its clean-up."""
         policy = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1}
         await self.jobs.submit(mpijob(JOB, runPolicy=policy))
-        await self._fails(f"{JOB}-worker-1")  # before anybody was told that it is there
+        await self._fails(f"{JOB}-worker-1")  # before the operator has reported it
         await self._pods_run()
         await self._reached("it runs")
         await self._fails(f"{JOB}-worker-0")
@@ -85,12 +85,12 @@ class JobLifecycle:
 
     def creations(self) -> dict[str, int]:
         """How many objects of each name there were."""
-        born = Counter[str]()
+        created = Counter[str]()
         for resource in _OWNED:
             for name, _ in self.mirror.uids(resource, self.namespace):
                 if name.startswith(JOB):
-                    born[f"{resource.kind} {_RANDOM_NAME.sub('-launcher-?', name)}"] += 1
-        return dict(born)
+                    created[f"{resource.kind} {_RANDOM_NAME.sub('-launcher-?', name)}"] += 1
+        return dict(created)
 
     async def event_reasons(self) -> set[str]:
         listing = await self.jobs.client.list(EVENTS, self.namespace)
@@ -117,7 +117,7 @@ class JobLifecycle:
         await self._until(self._is_all_running)
 
     def _is_all_running(self) -> bool:
-        """Everything runs, and everybody has been told."""
+        """Everything runs, and the status, the Job and the host list say so."""
         counts = self._job().get("status", {}).get("replicaStatuses", {})
         return (
             self._has("Running", "True")
@@ -129,7 +129,7 @@ class JobLifecycle:
         )
 
     def _is_all_at_rest(self) -> bool:
-        """Nothing runs, and everybody has been told."""
+        """Nothing runs, and the status, the Job and the host list say so."""
         conditions = (self._launcher_job() or {}).get("status", {}).get("conditions", [])
         is_still = [each["status"] for each in conditions if each["type"] == "Suspended"]
         counts = self._job().get("status", {}).get("replicaStatuses", {})
@@ -151,7 +151,7 @@ class JobLifecycle:
         self.states[name] = self.snapshot()
 
     def snapshot(self) -> Snapshot:
-        """What there is, less what is different in every life."""
+        """The objects, without what differs from run to run."""
         objects = {
             f"{resource.kind} {each['metadata']['name']}": _normal(each)
             for resource in _OWNED

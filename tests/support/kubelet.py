@@ -1,4 +1,4 @@
-"""Something that answers the API server as a kubelet does, as far as logs are concerned."""
+"""A server that answers the API server like a kubelet, for logs only."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,7 +27,7 @@ def pod(name: str, namespace: str, **spec: object) -> Manifest:
 async def kubelet(
     client: HttpClient, control_plane: ControlPlane, logs: LogHandler
 ) -> AsyncIterator[str]:
-    """A node that does nothing but hand out logs; its name."""
+    """A node that only serves logs; its name."""
     application = web.Application()
     application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

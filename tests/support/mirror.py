@@ -1,4 +1,4 @@
-"""Everything of some kinds that a cluster has, as it changes: for waiting without asking.
+"""Everything of some kinds that a cluster has, as it changes, to wait without polling.
 
 Asking every few milliseconds is fine for one job. For a hundred jobs at once it would keep the API
 server busier than what is being tested.
@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder(Manifest).decode
 
 
 class Mirror:
-    """What there is of some kinds, and which uids every name has had."""
+    """The objects of some kinds, and which uids every name has had."""
 
     def __init__(self, client: HttpClient, namespace: str) -> None:
         self._client = client

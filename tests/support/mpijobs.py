@@ -69,7 +69,7 @@ async def install(client: HttpClient) -> None:
 
 
 async def uninstall(client: HttpClient) -> None:
-    """Make the server forget the kind, with every job."""
+    """Delete the kind from the server, with every job."""
     name = custom_resource_definition()["metadata"]["name"]
     with suppress(errors.NotFound):
         await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)

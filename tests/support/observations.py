@@ -1,4 +1,4 @@
-"""What is known about a job, for tests: a usual job with the one thing that matters changed."""
+"""Observed jobs for tests: a usual job with the one thing that matters changed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields

@@ -74,13 +74,13 @@ class Operator:
             return response.status, await response.text()
 
     async def stop(self) -> int:
-        """Ask it to end, as Kubernetes does; its exit code."""
+        """Send SIGTERM, as Kubernetes does; its exit code."""
         if not self.has_ended:
             self._running.send_signal(signal.SIGTERM)
         return await self.ended()
 
     async def kill(self) -> None:
-        """End it on the spot, as a node that loses power does."""
+        """Kill it, as a node that loses power does."""
         if not self.has_ended:
             self._running.kill()
         await self.ended()

@@ -54,7 +54,7 @@ def definition(resource: Resource) -> Manifest:
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
-            # The group belongs to Kubernetes, which wants to know who said that it may be used.
+            # An API group of Kubernetes, which requires a note about its approval.
             "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
         },
         "spec": {

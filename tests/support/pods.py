@@ -60,7 +60,7 @@ def pod(cluster: Cluster, namespace: str, name: str) -> Any:
 
 
 def await_ready(cluster: Cluster, namespace: str, *names: str, seconds: float = 60) -> None:
-    """Wait until pods are ready; what they say if they do not become so is in the error."""
+    """Wait until pods are ready; the error has their status if they do not."""
     try:
         block_until(
             lambda: all(_is_ready(pod(cluster, namespace, name)) for name in names), seconds
@@ -71,7 +71,7 @@ def await_ready(cluster: Cluster, namespace: str, *names: str, seconds: float = 
 
 
 def shell(cluster: Cluster, namespace: str, name: str, script: str) -> str:
-    """What a script prints in a running pod."""
+    """The output of a script in a running pod."""
     return cluster.kubectl("exec", name, "--namespace", namespace, "--", "sh", "-c", script).strip()
 
 

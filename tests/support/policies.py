@@ -72,7 +72,7 @@ async def denied(
 
 @asynccontextmanager
 async def unreachable_webhook(client: HttpClient, namespace: str) -> AsyncIterator[None]:
-    """A webhook that has to be asked about each new pod, and does not answer."""
+    """A webhook that is called for each new pod, and does not answer."""
     name = f"{namespace}-down"
     webhook = {
         "name": "down.example.com",
@@ -80,7 +80,7 @@ async def unreachable_webhook(client: HttpClient, namespace: str) -> AsyncIterat
         "sideEffects": "None",
         "failurePolicy": "Fail",
         "timeoutSeconds": 1,
-        "clientConfig": {"url": "https://127.0.0.1:1/nobody-listens"},
+        "clientConfig": {"url": "https://127.0.0.1:1/unreachable"},
         "namespaceSelector": _only(namespace),
         "rules": [_rule(PODS, "CREATE")],
     }
@@ -141,7 +141,7 @@ async def _is_in_force(client: HttpClient, namespace: str) -> bool:
 
 
 async def _is_asked(client: HttpClient, namespace: str) -> bool:
-    """Webhooks are asked a moment after they are stored."""
+    """Webhooks are called a moment after they are stored."""
     try:
         await client.create(
             PODS, {"metadata": {"name": _PROBE, "namespace": namespace}, **template()}

@@ -1,7 +1,7 @@
 """How tests are shared out among processes, most of which wait most of the time.
 
 A file is never split: its tests share what is expensive to start. Neither are the folders whose
-tests share a cluster or a control plane: two cores bear few of them.
+tests share a cluster or a control plane: two cores can run few of them.
 """
 
 import os
@@ -12,8 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 CLUSTER, OPERATOR, API = WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
 FAST = "tests/unit/"
-# Those that take longest of the others, lest one is left over when all have ended, with those that
-# start clusters of their own. One that is missing here costs a little time and nothing else.
+# The longest of the other tests, and those that start their own clusters. They start early, so that
+# no process is left with one at the end. A file that is missing here only costs a little time.
 LONG = (
     "tests/cluster/test_owners.py",
     "tests/cluster/test_command_line.py",
@@ -23,8 +23,8 @@ LONG = (
     "tests/local/test_run.py",
     "tests/local/test_lifecycle.py",
 )
-# What fails of the fast ones should show in seconds. Of several processes two begin with what
-# takes longest; one alone comes to that last.
+# Failures of fast tests should show in seconds. Of several processes, two start with the longest
+# tests; a single process runs them last.
 _ORDER_OF_SEVERAL = (CLUSTER, OPERATOR, FAST, API, *LONG, "")
 _ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER)
 
@@ -41,7 +41,7 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
 
 
 def unit(test: str) -> str:
-    """What one process runs as a whole."""
+    """The unit of work that a test belongs to; one process runs it as a whole."""
     file = test.partition("::")[0]
     if file in LONG:
         return file
@@ -49,11 +49,11 @@ def unit(test: str) -> str:
 
 
 def rank(test: str, *, alone: bool) -> int:
-    """What comes first."""
+    """The position of a test in the order."""
     place = next(place for place in (*LONG, *WHOLE, FAST, "") if test.startswith(place))
     return (_ORDER_ALONE if alone else _ORDER_OF_SEVERAL).index(place)
 
 
 def processes() -> int:
-    """Two more than there are cores, for most tests wait."""
+    """Two more than there are cores, because most tests wait."""
     return min((os.cpu_count() or 1) + 2, 8)

@@ -1,4 +1,4 @@
-"""A real sshd on loopback, as the user who runs the tests, with keys of its own."""
+"""A real sshd on loopback, as the user that runs the tests, with keys of its own."""
 
 import os
 import shutil
@@ -79,7 +79,7 @@ class Sshd:
         self._signal_one_session(signal.SIGKILL)
 
     def fall_silent(self) -> None:
-        """Let nothing be heard of a session any more, as when a link is cut."""
+        """Stop a session without closing it, as when a link is cut."""
         self._signal_one_session(signal.SIGSTOP)
 
     def _signal_one_session(self, number: signal.Signals) -> None:

@@ -26,12 +26,12 @@ def of(directory: Path, slot: int) -> dict[str, list[str]]:
 
 
 def _processes(directory: Path) -> list[str]:
-    """Those that name the run in their command line or environment; threads of the dead do not."""
+    """Those that name the run in their command line or environment; zombies do not."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-            if str(directory).encode() in words:
+            text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            if str(directory).encode() in text:
                 found.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
     return found
 

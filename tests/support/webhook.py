@@ -1,4 +1,4 @@
-"""A webhook that wants nothing at all. Runs by itself in a pod, where only Python is."""
+"""A webhook that denies everything. It runs alone in a pod that has only Python."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ CERTIFICATE = "/tls"  # where its certificate and key are mounted
 
 
 class Webhook(BaseHTTPRequestHandler):
-    """Answers each review with a no that says who was asked, and about what."""
+    """Denies each review; the message names the webhook and the object."""
 
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -118,7 +118,7 @@ def start_operator(
 
 
 class World:
-    """One job `lab/pi` and what there is of it.
+    """One job `lab/pi` and its objects.
 
     `rules=False` gives it an API server that stores whatever it is sent, as one does whose
     CustomResourceDefinition is older than our rules.
@@ -152,7 +152,7 @@ class World:
     # --- what the operator does -------------------------------------------------------------
 
     def restart(self) -> None:
-        """The operator dies and comes back, and remembers nothing."""
+        """The operator crashes and starts again, and remembers nothing."""
         self.frozen.clear()
         self._caught_up_with = ""
         self.operator = start_operator(
@@ -164,13 +164,13 @@ class World:
         )
 
     def reconcile(self, key: Key = key) -> tuple[list[str], Any]:
-        """Reconcile once; what was asked of the server, and when to reconcile again."""
+        """Reconcile once; the requests to the server, and when to reconcile again."""
         before = len(self.client.requests)
         self.wait = self.run(self._reconcile(key))
         return [str(request) for request in self.client.requests[before:]], self.wait
 
     def settle(self) -> "World":
-        """Reconcile until nothing is asked of the server any more."""
+        """Reconcile until there are no more requests to the server."""
         for _ in range(_MAX_RECONCILES):
             asked, _ = self.reconcile()
             if not asked:
@@ -203,7 +203,7 @@ class World:
         return make_plan(seen, self.settings, self.now) if seen else Plan()
 
     def execute(self, job: MPIJob, plan: Plan) -> None:
-        """Do what a plan says, all of it, whatever comes of a part of it."""
+        """Execute all of a plan, whatever the outcome of a part of it."""
         for stage in plan.stages:
             self.run(self.operator.executor.execute(job, [stage]))
 
@@ -226,7 +226,7 @@ class World:
         return await self.operator.reconciler.reconcile(key)
 
     def _catch_up(self) -> None:
-        """Let the caches hear of what has happened, but for the frozen ones."""
+        """Bring the caches up to date, except the frozen ones."""
         version = self.version
         if version == self._caught_up_with:
             return
@@ -326,7 +326,7 @@ class World:
         self.now += timedelta(seconds=seconds)
 
     def freeze(self, resource: Resource) -> None:
-        """The operator hears nothing of a kind any more but the answers to its own writes."""
+        """Stop the watches of a kind: the operator only sees the answers to its own writes."""
         self.observe()
         self.frozen.add(resource)
 
@@ -345,11 +345,11 @@ class World:
         self.worker_fails(index, reason="Evicted", message="The node was low on memory.")
 
     def worker_vanishes(self, index: int) -> None:
-        """A pod is gone without a word."""
+        """A pod is gone without a trace."""
         self.cluster.remove(PODS, _worker(index))
 
     def worker_is_drained(self, index: int) -> None:
-        """Somebody else deletes a pod, with its grace period."""
+        """A user deletes a pod, with its grace period."""
         with suppress(errors.NotFound):
             self.cluster.delete(PODS, _worker(index))
 
@@ -420,7 +420,7 @@ class World:
             self._jobs.act()
 
     def _set_phase(self, pod: Manifest, phase: str, **status: Any) -> None:
-        """What the node says of a pod, and before that the scheduler."""
+        """Set the phase of a pod as the scheduler and then its node would."""
         key = _key(pod)
         self.cluster.patch(PODS, key, {"spec": {"nodeName": "node-1"}})
         self.cluster.set_status(PODS, key, {"phase": phase, **status})
@@ -446,7 +446,7 @@ def running_world(workers: int | None = 2, **job: Any) -> World:
 
 
 class _Jobs:
-    """The Job controller of a world. It acts when it is told to, and retries at once."""
+    """The Job controller of a world. It acts when the test calls it, and retries at once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
