@@ -108,4 +108,7 @@ def reader(cluster: LocalCluster) -> Client:
 def catch_up(informers: Iterable[Informer[Any]]) -> None:
     """Deliver all events to informers with such a client. Needs a running loop."""
     for informer in informers:
-        result(informer._follow())
+        try:
+            result(informer._follow())
+        except errors.Gone:  # more happened than a watch cache holds: list again, as `run` does
+            result(informer._follow())

@@ -15,8 +15,8 @@ from mpi_operator.build.scripts import EVENT, Event
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller import pod_state
 from mpi_operator.controller.cached_types import LauncherJob, Pod, StoredConfigMap, StoredService
-from mpi_operator.controller.job_state import JobState
-from mpi_operator.controller.launcher_status import NO_FAILURE, LastFailure, failure_annotation
+from mpi_operator.controller.job_state import NO_FAILURE, JobState, LastFailure
+from mpi_operator.controller.launcher_status import failure_annotation
 from mpi_operator.controller.observed import Observed
 from mpi_operator.controller.replacement import Count, as_annotation
 from mpi_operator.kube.resources import Manifest

@@ -9,11 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.resources import Key, Resource
 
 from .actions import Delete
 from .problems import Problem
+
+
+class LastFailure(msgspec.Struct, frozen=True, array_like=True):
+    """How a launcher ended that failed last, and what it printed last."""
+
+    exit: str = ""
+    words: str = ""
+
+
+NO_FAILURE = LastFailure()
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class JobState:
     launcher_pod_lost: datetime | None = None  # when its last pod was seen to be gone
     launcher_done_since: datetime | None = None  # when a pod of it was first seen to be done
     log_reading: LogReading | None = None
+    last_failure: LastFailure = NO_FAILURE  # until the ConfigMap has it
     # What the steps read.
     launcher_restarts: int | None = None  # in its pod, at the last reconcile
     deleted: frozenset[Delete] = frozenset()  # the watch may not have confirmed these yet

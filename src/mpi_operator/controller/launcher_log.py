@@ -1,14 +1,12 @@
 """What the log and the termination message of a launcher say about its workers.
 
 Only the launcher knows whether names resolve and which workers answer in the network of a job. Its
-remote shell (`build/scripts/remote_shell.sh`) prints that as lines of `key=value` fields, in the
-log every 30s while it waits, and in the termination message when a worker is lost. So the operator
-reads the log: first after 30s, then less and less often, and every 30s while the launcher waits.
+remote shell prints that (`remote_shell_events`), in the log every 30s while it waits. So the
+operator reads the log: first after 30s, then less and less often, and every 30s while it waits.
 """
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -28,6 +26,7 @@ from .cached_types import Pod
 from .job_state import LogReading
 from .observed import Observed
 from .problems import Problem, ProblemReason
+from .remote_shell_events import RemoteShellEvent, remote_shell_event, remote_shell_events
 
 # The remote shell repeats itself every 30s, and less often where name servers are slow.
 _FRESH = timedelta(minutes=2)
@@ -37,48 +36,15 @@ _LONGEST_CAUSE = 200
 _MOST_LINES, _MOST_BYTES = 2000, 256 * 1024  # programs print what they like
 _TIMEOUT = 3.0  # seconds, for a node that does not answer
 
-_LINE = re.compile(
-    re.escape(EVENT) + r"(?P<event>[a-z-]+) worker=(?P<worker>\S+)"
-    r"(?: seconds=(?P<seconds>\d+))?(?: cause=(?P<cause>.*))?"
-)
 _MARK = EVENT.encode()
-_SENTENCES = {Event.LOST: "Launcher lost", Event.GAVE_UP: "Launcher gave up on"}
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RemoteShellEvent:
-    """What a remote shell reports about a worker."""
-
-    event: str
-    worker: str
-    seconds: str = ""
-    cause: str = ""
-    is_whole_line: bool = True  # nothing is in front of it
-
-    @property
-    def sentence(self) -> str:
-        return f"{_SENTENCES[Event(self.event)]} {self.worker} after {self.seconds}s: {self.cause}"
-
-
-def remote_shell_event(line: str) -> RemoteShellEvent | None:
-    """The event in a line of a log or a termination message; mpirun may put a tag before it."""
-    found = _LINE.search(line)
-    if found is None:
-        return None
-    fields = {name: (text or "").strip() for name, text in found.groupdict().items()}
-    return RemoteShellEvent(**fields, is_whole_line=found.start() == 0)
-
-
-def _events(words: str) -> list[RemoteShellEvent]:
-    return [event for line in words.splitlines() if (event := remote_shell_event(line))]
 
 
 def lost_contacts(words: str) -> tuple[RemoteShellEvent, ...]:
     """The workers that a launcher lost last, and after which it started nothing any more."""
     lost: list[RemoteShellEvent] = []
-    for event in _events(words):
+    for event in remote_shell_events(words):
         if event.is_whole_line and event.event == Event.CONTINUED:
             lost.clear()
         elif event.is_whole_line and event.event == Event.LOST:
@@ -92,7 +58,9 @@ def unreachable_worker(seen: Observed, words: str) -> str:
     "Connection refused" is all that a launcher can say about a worker whose image is missing, so
     the sentence has the diagnosis of that pod, too.
     """
-    given_up = next((event for event in _events(words) if event.event == Event.GAVE_UP), None)
+    given_up = next(
+        (event for event in remote_shell_events(words) if event.event == Event.GAVE_UP), None
+    )
     if given_up is None:
         return ""
     workers = (pod for pod in seen.workers.values() if pod.metadata.name == given_up.worker)

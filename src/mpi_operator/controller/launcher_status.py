@@ -10,7 +10,7 @@ Kubernetes restarts a launcher that failed: with the restart policy `Never` in a
 Job counts; with `OnFailure` in the same pod, which the node counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -23,9 +23,11 @@ from mpi_operator.api.types import Implementation, MPIJob, MPIJobStatus
 from . import pod_state
 from .cached_types import JobCondition, Pod, StoredConfigMap, moment
 from .events import JobEvent, warning
+from .job_state import NO_FAILURE, JobState, LastFailure
 from .launcher_log import unreachable_worker
 from .observed import Observed
 from .problems import LONGEST_MESSAGE, shortened
+from .remote_shell_events import readable, remote_shell_event
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 
@@ -81,28 +83,41 @@ def gives_up_with_a_worker(job: MPIJob) -> bool:
 # --- why it failed ----------------------------------------------------------------------------
 
 
-class LastFailure(msgspec.Struct, frozen=True, array_like=True):
-    """How a launcher ended that failed last, and what it printed last."""
-
-    exit: str = ""
-    words: str = ""
-
-
-NO_FAILURE = LastFailure()
 _decode = msgspec.json.Decoder(LastFailure).decode
 _encode = msgspec.json.Encoder().encode
 
 
 def last_failure(seen: Observed) -> LastFailure:
-    """What the pods of the launcher show, else what the ConfigMap recorded.
+    """What is known of the last failure: the Job controller deletes the pod that it gives up on."""
+    return latest_failure(seen.state, seen)
 
-    The Job controller deletes the pod of a launcher that it gives up on.
-    """
-    found = stored_failure(seen.config_map)
-    for pod in sorted(seen.launcher_pods, key=pod_state.by_age):
-        words = pod_state.last_words(pod)[:LONGEST_MESSAGE]
+
+def latest_failure(state: JobState, seen: Observed) -> LastFailure:
+    """What the pods of the launcher show, else what is remembered, else what is stored."""
+    if seen.is_suspended:
+        return NO_FAILURE  # a job that is resumed starts afresh
+    found = state.last_failure
+    found = stored_failure(seen.config_map) if found == NO_FAILURE else found
+    for pod in sorted(filter(_is_of_this_start(seen), seen.launcher_pods), key=pod_state.by_age):
+        words = _within_limit(pod_state.last_words(pod))
         found = LastFailure(pod_state.last_exit(pod) or found.exit, words or found.words)
     return found
+
+
+def _is_of_this_start(seen: Observed) -> Callable[[Pod], bool]:
+    """Whether a pod is of the job since it was last resumed: suspending ends pods with a signal."""
+    started = seen.launcher.status.start_time if seen.launcher else ""
+    if not started:
+        return lambda pod: not pod_state.is_terminating(pod)
+    return lambda pod: pod.metadata.creation_timestamp >= started
+
+
+def _within_limit(words: str) -> str:
+    """Words to store. What the remote shell reports comes first where not all of them fit."""
+    if len(words) <= LONGEST_MESSAGE:
+        return words
+    lines = sorted(words.splitlines(), key=lambda line: remote_shell_event(line) is None)
+    return "\n".join(lines)[:LONGEST_MESSAGE]
 
 
 def failure_annotation(failure: LastFailure) -> dict[str, str]:
@@ -135,7 +150,7 @@ def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
     message = f"{message} ({ended})" if ended else message
     if sentence := unreachable_worker(seen, words):
         return reason, shortened(f"{sentence} ({message})")
-    return reason, shortened(f"{message}: {words}" if words else message)
+    return reason, shortened(f"{message}: {readable(words)}" if words else message)
 
 
 def _last_failed(seen: Observed) -> Pod | None:
@@ -192,5 +207,5 @@ def _how_it_ended(seen: Observed) -> str:
         last = max(ended, key=pod_state.by_age)
         return f"{last.metadata.name}: {pod_state.how_it_ended(last)}"
     known = last_failure(seen)
-    details = ": ".join(filter(None, (known.exit, known.words)))
+    details = ": ".join(filter(None, (known.exit, readable(known.words))))
     return f"{pod_state.GONE} ({details})" if details else pod_state.GONE

@@ -19,10 +19,11 @@ from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 from . import pod_state
 from .cached_types import Pod, moment
 from .decision import Decision, ahead
-from .launcher_log import RemoteShellEvent, lost_contacts
+from .launcher_log import lost_contacts
 from .launcher_status import gives_up_with_a_worker, success_time
 from .observed import Observed
 from .problems import Problem, ProblemReason
+from .remote_shell_events import RemoteShellEvent
 from .replacement import Count, stored_counts
 
 # A node reports a container that ended within a second, and a little later where it is busy. The

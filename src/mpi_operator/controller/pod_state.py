@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from mpi_operator.kube.objects import ContainerStatus, Terminated
 
 from .cached_types import Pod, moment
+from .remote_shell_events import readable
 
 _LAST_LINES = 10
 _BRIEF = 30
@@ -246,7 +247,7 @@ def _about_waiting(status: ContainerStatus) -> str:
 
 def _about_termination(name: str, ended: Terminated) -> str:
     reason = f" ({_cause(ended)})" if _cause(ended) else ""
-    lines = _last_lines(ended.message)
+    lines = readable(_last_lines(ended.message))
     said = f": {lines}" if lines else ""
     return f"container {name} ended with {_code(ended)}{reason}{said}"
 

@@ -13,7 +13,8 @@ from . import pod_state, replacement
 from .actions import Action, Create, CreateKeys, patch
 from .decision import Decision
 from .events import JobEvent
-from .launcher_status import NO_FAILURE, LastFailure, failure_annotation, stored_failure
+from .job_state import NO_FAILURE, LastFailure
+from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
 from .replacement import Counts
 

@@ -129,8 +129,8 @@ class Reconciler:
         refusal = self._states.of(job).refusal
         problems = (*(refusal.problems if refusal else ()), *plan.problems)
         decided = decide_status(seen, problems, now)
-        request = plan.log_request
-        if request and not outcome.error and _comes_first(request, seen, decided.status):
+        request = None if outcome.error else plan.log_request
+        if request and _comes_first(request, seen, decided.status, has_written=has_written):
             return await self._read_log(seen, request, now)
         try:
             published = await self._publish(seen, decided.status, problems, now)
@@ -139,6 +139,8 @@ class Reconciler:
         _raise_error(outcome)
         if published.is_stored and _has_finished(seen, decided.status):
             return AT_ONCE  # now that the end is stored, clean up
+        if request and request.is_due:
+            return await self._read_log(seen, request, now)
         if outcome.is_stale:
             return self._requeue_stale(seen)
         self._states.put(job, replace(self._states.of(job), stale_reconciles=0))
@@ -221,13 +223,16 @@ def _raise_error(outcome: Outcome) -> None:
         raise outcome.error
 
 
-def _comes_first(request: LogRequest, seen: Observed, status: MPIJobStatus) -> bool:
+def _comes_first(
+    request: LogRequest, seen: Observed, status: MPIJobStatus, *, has_written: bool
+) -> bool:
     """Whether the launcher's log is read before a status is published.
 
-    A new process reads it before it changes what another one may have reported from it.
+    A new process reads it before it changes what another one may have reported from it. What was
+    written is published first: where each write takes long, the log would be due every time.
     """
     is_changed = status.conditions != seen.job.status.conditions
-    return request.is_due or (request.is_assumed and is_changed)
+    return (request.is_due and not has_written) or (request.is_assumed and is_changed)
 
 
 def _has_finished(seen: Observed, status: MPIJobStatus) -> bool:

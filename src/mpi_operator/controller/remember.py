@@ -12,7 +12,7 @@ from .actions import Action, Delete, target
 from .execute import Outcome
 from .job_state import HostChange, JobState, Refusal
 from .launcher_log import current_reading
-from .launcher_status import restarts
+from .launcher_status import latest_failure, restarts
 from .observed import Observed
 from .plan import Plan
 from .publish import Published
@@ -35,6 +35,7 @@ def remember(state: JobState, seen: Observed, now: datetime) -> JobState:
         launcher_pod_lost=None if has_pod else lost,
         launcher_done_since=done_since if seen.successful_launcher else None,
         log_reading=current_reading(state.log_reading, seen, now),
+        last_failure=latest_failure(state, seen),
     )
 
 

@@ -90,7 +90,7 @@ class ObjectReference:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One key that happened. Equal ones are repeats."""
+    """Something that happened to an object. Equal occurrences are repeats."""
 
     regarding: ObjectReference
     severity: Severity

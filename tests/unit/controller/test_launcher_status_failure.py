@@ -7,9 +7,8 @@ import pytest
 from mpi_operator.api.annotations import LAUNCHER_LAST_FAILURE
 from mpi_operator.build.scripts import Event
 from mpi_operator.controller.cached_types import JobCondition
+from mpi_operator.controller.job_state import NO_FAILURE, LastFailure
 from mpi_operator.controller.launcher_status import (
-    NO_FAILURE,
-    LastFailure,
     failure,
     failure_annotation,
     last_failure,

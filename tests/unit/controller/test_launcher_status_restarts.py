@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api.types import ReplicaStatus, ReplicaStatuses
-from mpi_operator.controller.launcher_status import LastFailure, launcher_events
+from mpi_operator.controller.job_state import LastFailure
+from mpi_operator.controller.launcher_status import launcher_events
 from mpi_operator.controller.status import status_of
 from tests.support.observations import (
     NOW,
