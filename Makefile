@@ -166,7 +166,7 @@ cluster-down: setup ## Stop that cluster and remove everything it left
 	@$(BIN)/python -m devcluster down
 
 .PHONY: cluster-status
-cluster-status: setup ## Show what of it runs
+cluster-status: setup ## Show which parts of it run
 	@$(BIN)/python -m devcluster status || true # no cluster running is not an error of make
 
 .PHONY: clean

@@ -213,7 +213,7 @@ def _add_up(commands: "Commands") -> None:
 
 
 def _add_load(commands: "Commands") -> None:
-    command = commands.add_parser("load", help="Load images onto its nodes")
+    command = commands.add_parser("load", help="Load images onto the nodes of a cluster")
     _add_name(command)
     command.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
     command.set_defaults(command=load)
@@ -304,7 +304,7 @@ def _report_revival(name: str, revived: Sequence[str]) -> None:
 
 def _report_ignored(options: argparse.Namespace) -> None:
     if options.audit or options.apiserver_arg or options.nodes is not None:
-        say(f"{options.name}: kept its flags; to change them, take it down first")
+        say(f"{options.name}: flags ignored, because it is up; run `down` first to change them")
 
 
 def _take_down(name: str) -> None:

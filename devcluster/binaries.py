@@ -232,7 +232,7 @@ def cached() -> list[Path]:
 
 
 def outdated() -> list[Path]:
-    """Cached builds that no pin asks for any more."""
+    """Cached builds of versions that are no longer pinned."""
     wanted = {tool.path.parent for tool in TOOLS.values()}
     return [path for path in cached() if path not in wanted]
 

@@ -39,7 +39,7 @@ def remove(slot: int, node: int | None = None) -> None:
         for tree in remaining:
             _try_to_remove(tree)
         if time.monotonic() > deadline:
-            raise OSError(f"Cannot remove {remaining[0]}: a process in it does not end.")
+            raise OSError(f"Cannot remove {remaining[0]}: a process in it is still running.")
         time.sleep(0.02)
 
 
@@ -72,7 +72,7 @@ def _hierarchies() -> Iterator[Path]:
 
 
 def _pass_controllers_on(cgroup: Path) -> None:
-    # Version 2: children have only the controllers that their parent hands down.
+    # Version 2: children have only the controllers that their parent delegates.
     with suppress(FileNotFoundError):
         controllers = (cgroup / "cgroup.controllers").read_text().split()
         for controller in controllers:

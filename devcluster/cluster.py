@@ -118,7 +118,7 @@ class Cluster(ControlPlane):
         **options: Any,
     ) -> None:
         if not 1 <= nodes <= network.MAX_NODES:
-            raise ValueError(f"{nodes} nodes: a cluster has 1 to {network.MAX_NODES}")
+            raise ValueError(f"invalid number of nodes {nodes}: expected 1 to {network.MAX_NODES}")
         super().__init__(
             controller_manager=True,
             scheduler=True,
@@ -180,7 +180,7 @@ class Cluster(ControlPlane):
         self.nodes[node].wait_until_ready(since=time.time())
 
     def stop_kubelet(self, node: int) -> None:
-        """End the agent of a node; its containers go on."""
+        """Stop the kubelet of a node; its containers keep running."""
         self.nodes[node].stop_kubelet()
 
     def start_kubelet(self, node: int) -> None:
@@ -218,8 +218,8 @@ class Cluster(ControlPlane):
         """Restart what has died of the control plane, DNS and the nodes; return the names."""
         if slots.of(self.directory) != [self._slot] or not network.exists(self.network):
             raise NotReady(
-                f"The network of {self.run.name!r} is gone, as after a reboot, so it cannot be"
-                " restarted. Take it down and start it again."
+                f"Cannot restart {self.run.name!r}: its network is gone, as after a reboot."
+                " Take it down and start it again."
             )
         revived = super().revive()
         for node in self.nodes:

@@ -196,7 +196,7 @@ class ControlPlane:
         self._processes[APISERVER].pause()
 
     def resume_apiserver(self) -> None:
-        """Let a paused API server go on."""
+        """Resume a paused API server."""
         self._processes[APISERVER].resume()
 
     def compact(self) -> int:

@@ -92,7 +92,7 @@ class Process:
             time.sleep(_POLL_SECONDS)
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Resume a paused process."""
         self._signal(signal.SIGCONT)
 
     def wait(self, seconds: float) -> bool:

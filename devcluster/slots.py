@@ -33,8 +33,8 @@ def claim(directory: Path, clear: Callable[[int], None]) -> int:
                 _file(slot).write_text(str(directory))
                 return slot
     raise NoSlot(
-        f"All {COUNT} slots for clusters with nodes are taken. {DIRECTORY} shows which runs claim"
-        f" them, and `ip route` whether anything else uses 10.{_FIRST_RANGE}.0.0/16 and above."
+        f"All {COUNT} slots for clusters with nodes are taken. See which runs claim them in"
+        f" {DIRECTORY}, and what else uses 10.{_FIRST_RANGE}.0.0/16 and above with `ip route`."
     )
 
 

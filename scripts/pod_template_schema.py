@@ -2,7 +2,7 @@
 
 python -m scripts.pod_template_schema
 
-Run it by hand when `tools/` moves to another version of Kubernetes. A CRD cannot refer to other
+Run it manually when `tools/` moves to another version of Kubernetes. A CRD cannot refer to other
 schemas, so every reference is resolved; descriptions are dropped, because with them the CRD would
 be too large for `kubectl apply`.
 """

@@ -54,8 +54,8 @@ async def machine(
     """A cluster on this machine. No process of it is left when the block ends.
 
     Other shells of this user reach it through the directory (`local.socket`). `kind` defaults to
-    the best kind of sandbox that works here; `on_plain` is told why that is not namespaces. Without
-    a controller, pods and Jobs run and MPIJobs are only stored.
+    the best kind of sandbox that works here; `on_plain` gets the reason if that is not namespaces.
+    Without a controller, pods and Jobs run and MPIJobs are only stored.
     """
     pods = NodePods()
     cluster = LocalCluster([MPI_JOB_KIND], logs=pods.log)

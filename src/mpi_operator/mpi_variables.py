@@ -89,7 +89,7 @@ OPEN_MPI = MPIVariables(
     launcher=_ORTE | _PRRTE,
     host_network={
         # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing then
-        # looks for memory that pods do not share, and waits for ever.
+        # looks for memory that pods do not share, and hangs.
         "OMPI_MCA_coll": "^han",
         # Open MPI 4 takes workers with the launcher's address for one and the same host, and
         # refuses a hostfile that has it twice. It works by luck if names sort after the launcher.

@@ -56,7 +56,9 @@ def test_a_cluster_with_nodes_goes_up_is_repaired_and_goes_down(devcluster, busy
     subprocess.run(["ip", "link", "delete", f"mpik{slot}"], check=True)
     rebooted = devcluster("up")
     assert rebooted.returncode == 1
-    assert "error: The network of 'default' is gone, as after a reboot" in rebooted.stderr
+    assert (
+        "error: Cannot restart 'default': its network is gone, as after a reboot" in rebooted.stderr
+    )
 
     assert "down, its data deleted" in devcluster("down").stderr
     assert traces.of(directory, slot) == {}

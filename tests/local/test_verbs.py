@@ -138,7 +138,7 @@ def test_an_unknown_name_is_an_error_with_the_known_ones(reader, verb):
     options = ("--workers", "1") if verb == "scale" else ()
     code, out, err = reader.run(verb, "po", *options)
     assert (code, out) == (1, "")
-    assert err.startswith("mpijob: no job po: ")
+    assert err.startswith("mpijob: job po not found: ")
     assert " pi (run " in err
 
 
@@ -151,7 +151,7 @@ def test_an_invalid_size_is_rejected(reader):
 def test_an_empty_list_is_no_error(shell):
     assert shell.run("list") == (0, "", "No jobs found on this machine\n")
     code, _, err = shell.run("get", "pi")
-    assert (code, err) == (1, "mpijob: no job pi: you have no jobs on this machine\n")
+    assert (code, err) == (1, "mpijob: job pi not found: you have no jobs on this machine\n")
 
 
 # --- changing

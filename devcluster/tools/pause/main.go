@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// Children that nobody waits for are handed to process 1, whose duty it is to wait for them.
+// Orphaned processes become children of process 1, which must reap them.
 func bury() {
 	for {
 		if child, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || child <= 0 {

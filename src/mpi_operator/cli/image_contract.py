@@ -156,7 +156,7 @@ def host_key(image: Image) -> Result:
     inside += [f"/{path}" for path in sorted(image.files) if _is_host_key(path)]
     if inside:
         return _advice(
-            f"{inside[0]} is in the image, so everyone who has the image has the key",
+            f"{inside[0]} is in the image, so anyone with the image has the key",
             f"RUN rm -f {' '.join(dict.fromkeys(inside))}\n{use_job_key}",
         )
     if any(path.startswith(_JOB_KEYS) for path in named):
@@ -165,7 +165,8 @@ def host_key(image: Image) -> Result:
         return _advice(f"{named[0]} must be created before sshd starts", use_job_key)
     if image.settings.get("Entrypoint"):
         return _advice(
-            "only the entry point could make one, and the command of a pod replaces it", use_job_key
+            "the entry point may create one, but a pod's command replaces the entry point",
+            use_job_key,
         )
     return _missing("sshd has no host key; it can use the key of the job", use_job_key)
 

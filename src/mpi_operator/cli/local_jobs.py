@@ -136,9 +136,7 @@ async def find_running(name: str, run: str | None) -> RunningJob:
     found = await find(name, run)
     if isinstance(found, RunningJob):
         return found
-    raise CommandError(
-        f"cannot change {found}: it has ended ({found.state}), and only running jobs can be changed"
-    )
+    raise CommandError(f"cannot change {found}: it is not running any more ({found.state})")
 
 
 def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
@@ -151,7 +149,7 @@ def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
             if named:
                 return named[0]
             wanted = f"{name} in run {run}" if run else name
-            raise CommandError(f"no job {wanted}: {_alternatives(known, name)}")
+            raise CommandError(f"job {wanted} not found: {_alternatives(known, name)}")
         case several:
             options = " or ".join(f"--run {job.run}" for job in several)
             raise CommandError(f"{len(several)} running jobs are called {name}: add {options}")

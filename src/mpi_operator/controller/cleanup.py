@@ -1,4 +1,4 @@
-"""What is left of a job that has finished. Its end is stored by then."""
+"""Cleans up a finished job, after its end is stored."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -32,14 +32,14 @@ def clean_up(seen: Observed, settings: Settings, now: datetime) -> Decision:
 
 
 def pod_group_deletion(seen: Observed, settings: Settings) -> Iterator[Action]:
-    """Remove the group: no pod waits for it any more."""
+    """Delete the PodGroup: no pod waits for it."""
     group = seen.pod_group
     if settings.gang_scheduler and group is not None and not group.metadata.deletion_timestamp:
         yield delete(pod_group.resource(settings), group)
 
 
 def _time_to_live(seen: Observed, now: datetime) -> timedelta | None:
-    """How long `ttlSecondsAfterFinished` still keeps the job; None where it is kept for ever."""
+    """How long `ttlSecondsAfterFinished` still keeps the job; None if it is kept forever."""
     ttl, completed = (
         seen.job.spec.run_policy.ttl_seconds_after_finished,
         seen.job.status.completion_time,

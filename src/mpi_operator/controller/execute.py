@@ -136,7 +136,7 @@ class Executor:
         except errors.Conflict:
             outcome.is_stale = True
         except errors.ServerError as error:
-            if is_admission(error):  # a person has to mend a webhook that is down
+            if is_admission(error):  # an administrator has to repair the webhook
                 outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.error = error
@@ -239,7 +239,7 @@ class Executor:
         """Start a launcher. A merge patch would keep the node selector of its last queue."""
         stored = await self._client.get(JOBS, action.key.name, action.key.namespace)
         if stored["metadata"]["uid"] != action.uid:
-            raise errors.Conflict(errors.Status(message="the launcher is another one by now"))
+            raise errors.Conflict(errors.Status(message="the launcher was replaced by another one"))
         if stored.get("status", {}).get("startTime"):
             # Before Kubernetes 1.36 the pod template is frozen for as long as this is set.
             status = {k: v for k, v in stored["status"].items() if k != "startTime"}
@@ -250,7 +250,7 @@ class Executor:
         self._caches.wrote(JOBS, await self._client.replace(JOBS, resumed))
 
     async def _delete(self, action: Delete, outcome: Outcome) -> None:
-        # Not found: it is gone. A conflict: another object has its name by now.
+        # Not found: it is gone. A conflict: another object now has its name.
         with suppress(errors.NotFound, errors.Conflict):
             await self._client.delete(
                 action.resource,
@@ -294,7 +294,7 @@ class _Stage:
 
 
 def _describe(action: Action) -> str:
-    """What was refused; the server's words follow."""
+    """What was refused; the server's message follows."""
     resource, key = target(action)
     return f"{resource.kind} {key.name} was not {_DONE[type(action)]}"
 

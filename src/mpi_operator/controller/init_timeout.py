@@ -47,7 +47,7 @@ def _is_starting(seen: Observed) -> bool:
 
 
 def _runs(seen: Observed) -> bool:
-    """Whether it runs by now, and only its status does not say so yet."""
+    """Whether it runs already, although its status does not say so yet."""
     return seen.are_workers_running and any(map(pod_state.is_running, seen.launcher_pods))
 
 
@@ -71,10 +71,11 @@ def _missing(seen: Observed) -> str:
     if not absent:
         return "the launcher is not running"
     first, *others = absent
-    more = f" and {len(others)} more" if others else ""
     state = "ready" if seen.job.spec.launcher_waits else "running"
-    verb = "are" if others else "is"
-    return f"{first}{more} of {seen.job.spec.worker_count} workers {verb} not {state}"
+    total = seen.job.spec.worker_count
+    if not others:
+        return f"1 of {total} workers is not {state}: {first}"
+    return f"{len(absent)} of {total} workers are not {state}, such as {first}"
 
 
 def _problem(limit: timedelta, why: str) -> Problem:

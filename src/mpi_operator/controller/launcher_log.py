@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def lost_contacts(words: str) -> tuple[RemoteShellEvent, ...]:
-    """The workers that a launcher lost last, and after which it started nothing any more."""
+    """The workers that a launcher lost, and after which it started nothing."""
     lost: list[RemoteShellEvent] = []
     for event in remote_shell_events(words):
         if event.is_whole_line and event.event == Event.CONTINUED:
@@ -53,7 +53,7 @@ def lost_contacts(words: str) -> tuple[RemoteShellEvent, ...]:
 
 
 def unreachable_worker(seen: Observed, words: str) -> str:
-    """The worker a launcher gave up on, from its last words; empty where it did not give up.
+    """The worker that a launcher gave up on, from its termination message; "" if there is none.
 
     "Connection refused" is all that a launcher can say about a worker whose image is missing, so
     the sentence has the diagnosis of that pod, too.
@@ -139,7 +139,7 @@ def _waits(seen: Observed, reading: LogReading | None) -> tuple[Problem, ...]:
     index = min(waits)
     name = names.worker(seen.job, index)
     which = f"{len(waits)} workers, such as {name}" if len(waits) > 1 else name
-    message = f"Launcher waits for {which}: {waits[index]}"
+    message = f"Launcher is waiting for {which}: {waits[index]}"
     return (Problem(ProblemReason.LAUNCHER_WAITS, message),)
 
 
@@ -200,17 +200,17 @@ class LogReader:
             return [line async for line in lines]
 
     def _log_failure(self, job: MPIJob, error: Exception) -> None:
-        """A missing permission is for an administrator to mend, so it is a warning, once."""
+        """Log a missing permission as a warning, once, because an administrator has to grant it."""
         details = {
             "job": f"{job.metadata.namespace}/{job.metadata.name}",
             "error": str(error) or type(error).__name__,
         }
         if not isinstance(error, errors.Forbidden):
-            log.info("the log of a launcher could not be read", extra=details)
+            log.info("Cannot read the log of a launcher", extra=details)
         elif not self._is_forbidden:
             self._is_forbidden = True
             log.warning(
-                "the operator may not get pods/log: jobs cannot report which workers their "
+                "The operator may not get pods/log, so jobs cannot report which workers their "
                 "launcher waits for",
                 extra=details,
             )

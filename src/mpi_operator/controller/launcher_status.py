@@ -34,7 +34,7 @@ RESTARTED = "LauncherRestarted"  # the reason of the event
 _USUAL_LIMIT = 6  # that of Jobs
 _BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 _MPIRUN = ("mpirun", "mpiexec", "orterun", "prterun")
-# With these Open MPI goes on without the workers that it loses.
+# With these options Open MPI continues without lost workers.
 _SURVIVING = ("--with-ft", "-with-ft", "--enable-recovery", "-enable-recovery")
 
 
@@ -64,10 +64,10 @@ def success_time(seen: Observed) -> datetime | None:
     return max((time for time in times if time), default=None)
 
 
-def gives_up_with_a_worker(job: MPIJob) -> bool:
-    """Whether a launcher is nothing but an mpirun of Open MPI, which ends when it loses a worker.
+def is_bare_mpirun(job: MPIJob) -> bool:
+    """Whether the launcher's command is Open MPI's mpirun, which ends when it loses a worker.
 
-    What a script or another program does then is not known.
+    What a script or another program would do is not known.
     """
     container = job.spec.launcher.template["spec"]["containers"][0]
     command: list[str] = container.get("command") or []
@@ -179,7 +179,7 @@ def launcher_events(
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
     if not is_new or conditions.is_finished(status.conditions):
         return
-    limit, failed, again = restart_limit(seen.job), _failed(status), _restarts_of_the_living(seen)
+    limit, failed, again = restart_limit(seen.job), _failed(status), _restarts_in_live_pods(seen)
     # The Job will fail in a moment; it cuts the last restart in a pod short.
     if failed > limit or again >= max(limit, 1):
         return
@@ -187,7 +187,7 @@ def launcher_events(
     yield warning(RESTARTED, message)
 
 
-def _restarts_of_the_living(seen: Observed) -> int:
+def _restarts_in_live_pods(seen: Observed) -> int:
     """Those that Kubernetes counts: a pod that failed is one failure, however often it tried."""
     return sum(
         pod_state.restarts(pod) for pod in seen.launcher_pods if not pod_state.has_ended(pod)

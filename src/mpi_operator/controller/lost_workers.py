@@ -1,13 +1,13 @@
 """Workers that were lost while a launcher ran that then ended with 0.
 
-Most launchers end with an error when they lose a worker. Two kinds do not: those of elastic jobs,
-which go on with the workers that are left, and that of Open MPI 5.0, which gives up and ends with
-0. The remote shell tells them apart: it reports a session that broke off, and whatever is started
-after that. If a worker was lost, a session in it broke off, and nothing was started after that, the
-work was not done. But Open MPI may be gone before the report is written. So a launcher that is
-nothing but its mpirun has not done its work either where a worker was lost in its last seconds:
-that is why it ended. Where no more is known than that a worker was lost, the job has succeeded and
-says what happened, unless its annotation says that it needs every worker.
+Most launchers exit with an error when they lose a worker. Two kinds do not: elastic launchers,
+which continue with the remaining workers, and the mpirun of Open MPI 5.0, which gives up and exits
+with 0. The remote shell distinguishes them: it reports a broken session, and anything started after
+it. If a worker was lost, a session in it broke, and nothing was started afterwards, the job has
+failed. But Open MPI may exit before the report is written. So a launcher that is just its mpirun
+has also failed if a worker was lost in its last seconds: that is why it exited. If all that is
+known is that a worker was lost, the job has succeeded and its message says so, unless its
+annotation says that it needs every worker.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from . import pod_state
 from .cached_types import Pod, moment
 from .decision import Decision, ahead
 from .launcher_log import lost_contacts
-from .launcher_status import gives_up_with_a_worker, success_time
+from .launcher_status import is_bare_mpirun, success_time
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .remote_shell_events import RemoteShellEvent
@@ -29,7 +29,7 @@ from .replacement import Count, stored_counts
 # A node reports a container that ended within a second, and a little later where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
 _TIME_TO_REPORT = timedelta(seconds=1.5)
-# It may take so long where the worker is being deleted. If it still runs then, it was not lost.
+# A worker that is being deleted may take this long. If it still runs then, it was not lost.
 _TIME_TO_LEAVE = timedelta(seconds=5)
 # A cluster reports a silent node after a grace period, which is 50 seconds by default.
 _GRACE_PERIOD = timedelta(seconds=75)
@@ -44,7 +44,7 @@ _SURVIVAL = (
 
 
 def lost_workers(seen: Observed, now: datetime) -> Decision:
-    """Judge a launcher that ended with 0: what has to be said about workers that it lost.
+    """Judge a launcher that exited with 0, and report the workers that it lost.
 
     While `requeue_after` is set it is too early to judge.
     """
@@ -68,7 +68,7 @@ def _verdict(seen: Observed) -> Problem | None:
         )
     if losses:
         gave_up = policy != annotations.SURVIVE and _has_given_up(seen)
-        message = _account(seen, losses) + (_SURVIVAL if gave_up else "")
+        message = _loss_message(seen, losses) + (_SURVIVAL if gave_up else "")
         return _problem(message, is_fatal=gave_up or policy == annotations.FAIL)
     return _problem(contacts[0].sentence) if contacts else None
 
@@ -108,7 +108,7 @@ def _time_to_prove(seen: Observed, now: datetime) -> timedelta | None:
 
 def _contacts(seen: Observed) -> tuple[RemoteShellEvent, ...]:
     launcher = seen.successful_launcher
-    return lost_contacts(pod_state.words_of_success(launcher)) if launcher else ()
+    return lost_contacts(pod_state.success_message(launcher)) if launcher else ()
 
 
 def _proven(
@@ -120,12 +120,12 @@ def _proven(
 def _losses(seen: Observed) -> Mapping[str, str]:
     """The workers that were lost while the launcher ran, and what became of them."""
     began = _began(seen)
-    counted = _counted_since(seen, began) if began is not None else _admitted(seen)
+    counted = _counted_since(seen, began) if began is not None else _reported_losses(seen)
     return {**counted, **_missing(seen)}
 
 
-def _admitted(seen: Observed) -> Mapping[str, str]:
-    """Those that a restarted launcher says it lost: its last words are about its last try."""
+def _reported_losses(seen: Observed) -> Mapping[str, str]:
+    """Those that a restarted launcher reports as lost, in its last attempt."""
     launcher = seen.successful_launcher
     created = moment(launcher.metadata.creation_timestamp) if launcher else None
     counted = _counted_since(seen, created) if created is not None else {}
@@ -135,7 +135,7 @@ def _admitted(seen: Observed) -> Mapping[str, str]:
 
 def _has_given_up(seen: Observed) -> bool:
     """Whether the launcher can only have ended because it lost a worker."""
-    if not gives_up_with_a_worker(seen.job):
+    if not is_bare_mpirun(seen.job):
         return False
     ended = success_time(seen)
     return bool(_missing(seen) or (ended and _has_just_lost_one(seen, ended - _LAST_SECONDS)))
@@ -163,8 +163,8 @@ def _counted_since(seen: Observed, time: datetime) -> Mapping[str, str]:
 
 def _lost_at(seen: Observed, index: int, count: Count) -> datetime | None:
     """When a worker was lost last. The pod that was counted may have outlived the launcher."""
-    is_innocent = _has_outlived(seen, index) and _is_about(count, seen.workers[index])
-    return count.before if is_innocent else count.at
+    has_outlived = _has_outlived(seen, index) and _is_about(count, seen.workers[index])
+    return count.before if has_outlived else count.at
 
 
 def _is_about(count: Count, pod: Pod) -> bool:
@@ -190,7 +190,7 @@ def _state(pod: Pod | None, *, is_known: bool) -> str:
     if pod is None and not is_known:
         return ""
     if pod is None or pod_state.has_failed_or_is_about_to(pod) or pod_state.is_terminating(pod):
-        return pod_state.how_it_left(pod)
+        return pod_state.how_it_was_lost(pod)
     return pod_state.silence(pod)
 
 
@@ -207,7 +207,7 @@ def _known(seen: Observed) -> set[int]:
 def _has_outlived(seen: Observed, index: int) -> bool:
     """Whether a worker that is being deleted runs, and the launcher does not say it lost it."""
     pod = seen.workers.get(index)
-    if pod is None or not pod_state.lives_on(pod):
+    if pod is None or not pod_state.still_runs(pod):
         return False
     return pod.metadata.name not in {contact.worker for contact in _contacts(seen)}
 
@@ -227,13 +227,13 @@ def _began(seen: Observed) -> datetime | None:
     return max((time for time in (created, since) if time), default=None)
 
 
-def _account(seen: Observed, losses: Mapping[str, str]) -> str:
+def _loss_message(seen: Observed, losses: Mapping[str, str]) -> str:
     name, how = next(iter(losses.items()))
     others = f" and {len(losses) - 1} more" if len(losses) > 1 else ""
-    total = seen.job.spec.worker_count
+    count = f"{len(losses)} of {seen.job.spec.worker_count} workers"
     return (
-        f"Launcher lost {name} ({how}){others} of {total} workers while it ran, and exited with "
-        f"code 0. {_WORK_LOST}"
+        f"Launcher lost {name} ({how}){others} while it ran ({count}), and exited with code 0. "
+        f"{_WORK_LOST}"
     )
 
 

@@ -1,6 +1,6 @@
 """Prometheus metrics about jobs and reconciles.
 
-Five names are those of the Go operator, so that dashboards and alerts go on working. A status is
+Five names are those of the Go operator, so that dashboards and alerts keep working. A status is
 counted after it was stored.
 """
 
@@ -28,7 +28,7 @@ class JobMetrics:
         self._failed = Counter("mpi_operator_jobs_failed", "Jobs that failed", registry=registry)
         self._restarted_workers = Counter(
             "mpi_operator_workers_restarted",
-            "Worker pods replaced while their job went on",
+            "Worker pods replaced while their job was running",
             registry=registry,
         )
         self._info = Gauge(

@@ -126,7 +126,7 @@ def _is_worker(pod: Pod, job: MPIJob) -> bool:
 
 
 def _about_the_job(invalid: InvalidJob) -> str:
-    """The errors that its author can mend: the status is ours, and is written anew."""
+    """The errors that its author can fix; the operator rewrites the status itself."""
     mendable = (each for each in invalid.errors if each.path.keys[:1] != ("status",))
     return "; ".join(map(str, mendable))
 

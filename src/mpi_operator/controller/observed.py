@@ -59,13 +59,13 @@ class Observed:
 
     @property
     def launcher_is_under_way(self) -> bool:
-        """Whether the launcher was started: what becomes of the job is up to it then."""
+        """Whether the launcher was started: from then on it decides the outcome of the job."""
         return self.launcher is not None and not self.launcher.spec.suspend
 
     @cached_property
     def successful_launcher(self) -> Pod | None:
-        """The launcher's pod that has done its work."""
-        ended = filter(pod_state.has_done_its_work, self.launcher_pods)
+        """The launcher's pod that has completed."""
+        ended = filter(pod_state.has_completed, self.launcher_pods)
         return max(ended, key=pod_state.by_age, default=None)
 
     @cached_property
@@ -95,7 +95,7 @@ class Observed:
 
     @cached_property
     def listed_hosts(self) -> frozenset[int]:
-        """The workers that the stored script tells launchers about."""
+        """The workers that the stored discovery script lists."""
         data = self.config_map.data if self.config_map else {}
         return hostfile.discovered(self.job, data.get(DISCOVER_SCRIPT, ""))
 

@@ -13,7 +13,7 @@ from .observed import Observed
 from .problems import Problem, ProblemReason
 
 # Much of what is wrong with a pod in its first seconds passes by itself.
-_PATIENCE = timedelta(seconds=10)
+_REPORTED_AFTER = timedelta(seconds=10)
 _READY_WITHIN = timedelta(seconds=30)
 _STARTED_WITHIN = timedelta(minutes=1)
 
@@ -40,9 +40,9 @@ def _diagnose(role: str, pods: Sequence[Pod], now: datetime, probed: str = "") -
     waits: list[timedelta] = []
     for pod in pods:
         reason, message = pod_state.diagnosis(pod, probed) or ("", "")
-        if reason and (wait := _patience(reason, pod, now)) > timedelta(0):
+        if reason and (wait := _time_until_reported(reason, pod, now)) > timedelta(0):
             waits.append(wait)
-        elif reason and not _is_leaving(pod):
+        elif reason and not _is_just_terminating(pod):
             affected[reason].append((pod.metadata.name, message))
     return Decision(
         problems=tuple(
@@ -52,18 +52,18 @@ def _diagnose(role: str, pods: Sequence[Pod], now: datetime, probed: str = "") -
     )
 
 
-def _is_leaving(pod: Pod) -> bool:
+def _is_just_terminating(pod: Pod) -> bool:
     """Whether a pod just ends: nothing is wrong with it, unless it is evicted or its node lost."""
     return pod_state.is_terminating(pod) and not (pod_state.eviction(pod) or pod_state.silence(pod))
 
 
-def _patience(reason: str, pod: Pod, now: datetime) -> timedelta:
+def _time_until_reported(reason: str, pod: Pod, now: datetime) -> timedelta:
     """For how long a diagnosis of a pod is too fresh to be reported."""
     if reason == pod_state.SLOW_START:
         return _STARTED_WITHIN - pod_state.time_on_node(pod, now)
     if reason == pod_state.NOT_READY:
         return _READY_WITHIN - pod_state.running_time(pod, now)
-    return _PATIENCE - pod_state.age(pod, now)
+    return _REPORTED_AFTER - pod_state.age(pod, now)
 
 
 def _diagnose_missing_pod(seen: Observed, now: datetime) -> Decision:
@@ -74,7 +74,7 @@ def _diagnose_missing_pod(seen: Observed, now: datetime) -> Decision:
     started, lost = moment(launcher.status.start_time), seen.state.launcher_pod_lost
     if started is None:
         return Decision()
-    wait = max(started, lost or started) + _PATIENCE - now
+    wait = max(started, lost or started) + _REPORTED_AFTER - now
     if wait > timedelta(0):
         return Decision(requeue_after=wait)
     # A quota, most likely. The Job controller creates this pod, and reports failures in events.

@@ -47,7 +47,7 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
-def has_done_its_work(pod: Pod) -> bool:
+def has_completed(pod: Pod) -> bool:
     """Whether a pod has succeeded or is about to.
 
     A node knows that when the last container has ended well, calls the pod completed, and changes
@@ -100,7 +100,7 @@ def diagnosis(pod: Pod, probed: str = "") -> tuple[str, str] | None:
     `probed` is the container that counts as ready when its sshd listens.
     """
     if is_ready(pod):
-        return None  # most are: a short way
+        return None  # most pods are: return early
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
             return "Unschedulable", condition.message
@@ -133,12 +133,12 @@ def time_on_node(pod: Pod, now: datetime) -> timedelta:
 
 
 def silence(pod: Pod) -> str:
-    """That the node of a pod that ran has stopped reporting; empty where it has not."""
-    return f"node {pod.spec.node_name} has stopped reporting" if _is_cut_off(pod) else ""
+    """A message if the node of a pod that ran has stopped reporting, else empty."""
+    return f"node {pod.spec.node_name} has stopped reporting" if _is_unreachable(pod) else ""
 
 
 def eviction(pod: Pod) -> str:
-    """From where and why Kubernetes evicts a pod; empty where it does not."""
+    """A message if Kubernetes evicts a pod: from which node, and why; else empty."""
     for condition in pod.status.conditions if is_terminating(pod) else ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
             why = condition.message or condition.reason
@@ -146,7 +146,7 @@ def eviction(pod: Pod) -> str:
     return ""
 
 
-def _is_cut_off(pod: Pod) -> bool:
+def _is_unreachable(pod: Pod) -> bool:
     """Whether the cluster has given up on the node of a pod that ran.
 
     It then calls the pod not ready and changes nothing else; a node always adds its reason.
@@ -157,13 +157,13 @@ def _is_cut_off(pod: Pod) -> bool:
     )
 
 
-def lives_on(pod: Pod) -> bool:
+def still_runs(pod: Pod) -> bool:
     """Whether a pod that is being deleted still runs.
 
-    Known of pods with one container only. A node says nothing of the others before all have ended.
+    Only known for pods with one container: a node reports several only when all have ended.
     """
     is_alone = sum(each.state.terminated is None for each in _containers(pod)) == 1
-    return is_terminating(pod) and is_alone and _runs_as_a_whole(pod) and not _is_cut_off(pod)
+    return is_terminating(pod) and is_alone and _runs_as_a_whole(pod) and not _is_unreachable(pod)
 
 
 def _is_unready(pod: Pod) -> bool:
@@ -184,7 +184,7 @@ def how_it_ended(pod: Pod) -> str:
     return ": ".join(facts) or "cause unknown"
 
 
-def how_it_left(pod: Pod | None) -> str:
+def how_it_was_lost(pod: Pod | None) -> str:
     """What became of a lost pod: it failed, is deleted, or is gone."""
     if pod is None:
         return GONE
@@ -198,7 +198,7 @@ def briefly(pod: Pod) -> str:
     return (pod.status.reason or last_exit(pod))[:_BRIEF]
 
 
-def words_of_success(pod: Pod) -> str:
+def success_message(pod: Pod) -> str:
     """The termination messages of containers that ended with 0."""
     ended = (status.state.terminated for status in pod.status.container_statuses)
     return "\n".join(end.message for end in ended if end and not (end.exit_code or end.signal))
@@ -255,8 +255,8 @@ def _about_termination(name: str, ended: Terminated) -> str:
 def _about_slow_start(pod: Pod) -> str:
     metadata = pod.metadata
     return (
-        f"node {pod.spec.node_name} has not started it yet. A volume may be missing, the image may "
-        "be large, or the node may be lost: see "
+        f"node {pod.spec.node_name} has not started the pod. A volume may be missing, the image "
+        "may be large, or the node may be lost: see "
         f"kubectl describe pod {metadata.name} -n {metadata.namespace}"
     )
 
@@ -265,7 +265,7 @@ def _about_unreadiness(pod: Pod, probed: str) -> str:
     if any(each.name == probed and not each.ready for each in pod.status.container_statuses):
         metadata = pod.metadata
         return (
-            f"running on {pod.spec.node_name}, but its sshd does not listen yet, or the node has "
+            f"running on {pod.spec.node_name}, but sshd is not listening yet, or the node has "
             f"stopped reporting: see kubectl logs {metadata.name} -n {metadata.namespace}"
         )
     return (

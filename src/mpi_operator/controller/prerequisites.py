@@ -18,13 +18,13 @@ from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
 from .replacement import Counts
 
-# A pod that is not started for so long may lack the Secret; nodes report that in events only.
+# A pod that has not started after this time may lack the Secret; nodes report that only in events.
 _SUSPICIOUS = timedelta(minutes=1)
 _CHECK_KEYS_AGAIN = timedelta(minutes=5)
 
 
 def service_actions(seen: Observed) -> Iterator[Action]:
-    """Create the Service, or set right what of it is ours."""
+    """Create the Service, or correct the fields that the operator owns."""
     wanted = service.service(seen.job)
     if seen.service is None:
         if not seen.is_taken("Service", names.service(seen.job)):
@@ -43,7 +43,7 @@ def config_map_actions(
     failure: LastFailure = NO_FAILURE,
     events: tuple[JobEvent, ...] = (),
 ) -> Iterator[Action]:
-    """Create the ConfigMap, or write it if anything in it is not as it should be.
+    """Create the ConfigMap, or patch it if it differs from what it should contain.
 
     Its annotations are what must survive a restart of the operator.
     """
@@ -87,11 +87,11 @@ def ensure_keys(seen: Observed, now: datetime) -> Decision:
 
 
 def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
-    """Create the PodGroup, or keep it as the job wants it."""
+    """Create the PodGroup, or update it."""
     if not settings.gang_scheduler:
         return
     resource = pod_group.resource(settings)
-    # A group that counts a launcher which waits for the group would wait for ever.
+    # A launcher that waits for the workers must not count, or the group would wait forever.
     waits = seen.job.spec.launcher_waits and seen.job.spec.worker_count > 0
     with_launcher = not waits or seen.launcher_is_under_way
     wanted = pod_group.pod_group(seen.job, settings, seen.priorities, with_launcher=with_launcher)
@@ -104,6 +104,6 @@ def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
 
 
 def changes(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Manifest:
-    """A merge patch that leaves what is wanted and nothing else."""
+    """The merge patch that turns `stored` into `wanted`."""
     gone = {name: None for name in stored if name not in wanted}
     return gone | {name: value for name, value in wanted.items() if stored.get(name) != value}

@@ -1,4 +1,4 @@
-"""What keeps a job from going on, as a message, and what it means for the job."""
+"""What keeps a job from progressing: a reason, a message, and whether it fails the job."""
 
 import re
 from collections import defaultdict
@@ -10,7 +10,7 @@ from mpi_operator.kube import errors
 
 
 class ProblemReason(StrEnum):
-    """Why a job does not go on. Pods have more reasons (`pod_state.diagnosis`)."""
+    """Why a job does not progress. Pods have more reasons (`pod_state.diagnosis`)."""
 
     INVALID_JOB = "ValidationError"
     NAME_TAKEN = "ErrResourceExists"
@@ -49,7 +49,7 @@ class Problem:
 
 
 def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Problem:
-    """The problem that the server refused something, with the server's own words."""
+    """The problem that the server refused a request, with the server's message."""
     if is_template and _is_invalid(error):
         return Problem(ProblemReason.INVALID_TEMPLATE, f"{what}: {error}", is_fatal=True)
     return Problem(_reason(error), f"{what}: {error}")
@@ -117,8 +117,8 @@ def _is_invalid(error: errors.ApiError) -> bool:
 def is_admission(error: errors.ApiError) -> bool:
     """Whether a webhook or a policy denied the request, or could not be asked.
 
-    They answer with any code, so only the words tell. Their authors may change the rules, so unlike
-    an invalid object this is not final.
+    They use any status code, so only the message shows it. Their rules may change, so unlike an
+    invalid object this is not final.
     """
     text = str(error)
     return any(words in text for words in _ADMISSION)

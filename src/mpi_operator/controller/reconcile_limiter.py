@@ -15,7 +15,7 @@ _MANY = 32  # writes
 
 
 class Slot:
-    """One of the concurrent reconciles. After it has left it goes on, but does not count."""
+    """One of the concurrent reconciles. After `leave` it continues, but does not count."""
 
     def __init__(self, slots: asyncio.Semaphore) -> None:
         self._slots = slots

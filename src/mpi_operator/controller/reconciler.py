@@ -155,7 +155,7 @@ class Reconciler:
     async def _execute(
         self, seen: Observed, plan: Plan, slot: Slot, now: datetime
     ) -> tuple[Outcome, bool]:
-        """Carry out what of the plan is to be done now; what came of it, and whether it was any."""
+        """Execute the stages that are due; the outcome, and whether there were any."""
         stages = permitted_stages(plan, seen, now)
         slot.leave_if_many(sum(map(len, stages)))
         outcome = await self._executor.execute(seen.job, stages)
@@ -198,7 +198,7 @@ class Reconciler:
         return timedelta(seconds=_STALE.delay(state.stale_reconciles, random=0))
 
     def _report_failure(self, seen: Observed, error: Exception, now: datetime) -> None:
-        """Record an event, once, for an error that lasts: else only the log would have it."""
+        """Record an event, once, for an error that persists; otherwise only the log has it."""
         before = self._states.of(seen.job)
         after = self._states.put(seen.job, after_error(before, now))
         if after.is_failure_reported and not before.is_failure_reported:
@@ -241,7 +241,7 @@ def _has_finished(seen: Observed, status: MPIJobStatus) -> bool:
 
 
 def _cleanup_events(seen: Observed, outcome: Outcome) -> Iterator[JobEvent]:
-    """What is in the way of cleaning up, once: the conditions of a finished job are final."""
+    """What blocks the clean-up, once: the conditions of a finished job are final."""
     refusal = seen.state.refusal
     problem = most_important(outcome.problems)
     known = most_important(refusal.problems if refusal else ())

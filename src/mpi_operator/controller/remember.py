@@ -61,7 +61,7 @@ def after_execution(
     state = seen.state
     return replace(
         state,
-        # The watch has confirmed a deletion that is not planned any more.
+        # The watch has confirmed a deletion that is no longer planned.
         deleted=state.deleted.intersection(plan.deletions) | outcome.deleted,
         keys_checked=now if outcome.has_keys else state.keys_checked,
         refusal=_next_refusal(seen, outcome, now, jitter),

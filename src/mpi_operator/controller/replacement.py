@@ -32,7 +32,7 @@ REPLACED = "WorkerReplaced"  # the reason of the event
 
 _FIRST_DELAY = timedelta(seconds=10)
 _LONGEST_DELAY = timedelta(minutes=5)
-_FORGIVEN_AFTER = timedelta(hours=1)
+_COUNT_EXPIRES_AFTER = timedelta(hours=1)
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +41,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     times: int
     uid: str  # of the pod that was lost last; "" where it had vanished
     at: Time
-    how: str = ""  # it ended, in few words: one annotation holds those of all workers
+    how: str = ""  # it ended; short, because one annotation holds those of all workers
     before: Time | None = None  # the time before that
 
 
@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def stored_counts(config_map: StoredConfigMap | None) -> Counts:
-    """The stored counts. What others wrote into the annotation counts as nothing."""
+    """The stored counts; empty if the annotation is not valid."""
     text = (
         config_map.metadata.annotations.get(annotations.WORKER_REPLACEMENTS) if config_map else None
     )
@@ -87,7 +87,7 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     known = {
         index: count
         for index, count in stored_counts(seen.config_map).items()
-        if count.at - now < _FORGIVEN_AFTER  # one of the future was not written by us
+        if count.at - now < _COUNT_EXPIRES_AFTER  # one of the future was not written by us
     }
     lost = dict(_lost(seen))
     counted = {
@@ -150,8 +150,8 @@ def _counted(
 
 
 def _is_recent(count: Count, now: datetime) -> bool:
-    """Whether a count still matters: a loss of long ago says nothing about now."""
-    return now - count.at < _FORGIVEN_AFTER
+    """Whether a count still matters: an old loss says nothing about the present."""
+    return now - count.at < _COUNT_EXPIRES_AFTER
 
 
 def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
@@ -178,10 +178,11 @@ def _delay(times: int) -> timedelta:
 
 def _replaced(job: MPIJob, index: int, pod: Pod | None, count: Count, limit: int) -> JobEvent:
     name = names.worker(job, index)
-    how = pod_state.how_it_left(pod)
-    # That may take for ever: the pod of a node that is lost stays.
-    when = " when it is gone" if pod is not None and pod_state.is_terminating(pod) else ""
-    return warning(REPLACED, f"Worker {name} is replaced{when} ({count.times} of {limit}): {how}")
+    how = pod_state.how_it_was_lost(pod)
+    # That may take forever: the pod of a lost node stays.
+    is_leaving = pod is not None and pod_state.is_terminating(pod)
+    verb = "will be replaced once it is gone" if is_leaving else "is being replaced"
+    return warning(REPLACED, f"Worker {name} {verb} ({count.times} of {limit}): {how}")
 
 
 def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Problem:
@@ -189,5 +190,7 @@ def _given_up(job: MPIJob, index: int, pod: Pod | None, limit: int) -> Problem:
     if pod is not None and pod_state.is_evicted(pod):
         reason = ProblemReason.WORKER_EVICTED
     name = names.worker(job, index)
-    message = f"Worker {name} reached its replacement limit ({limit}): {pod_state.how_it_left(pod)}"
+    message = (
+        f"Worker {name} reached its replacement limit ({limit}): {pod_state.how_it_was_lost(pod)}"
+    )
     return Problem(reason, message, is_fatal=True)

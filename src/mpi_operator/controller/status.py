@@ -81,7 +81,7 @@ def status_of(seen: Observed, problems: Sequence[Problem], now: datetime) -> MPI
 
 
 def decide_status(seen: Observed, problems: Sequence[Problem], now: datetime) -> StatusDecision:
-    """The same, and when a problem that is stored may be reported in the words that it has now."""
+    """The same, and when the stored message of a problem may be replaced by its current one."""
     status = status_of(seen, problems, now)
     if not problems:
         return StatusDecision(status)
@@ -133,7 +133,7 @@ def _success(seen: Observed, problems: Sequence[Problem], time: datetime) -> End
 
 
 def _fatal_end(seen: Observed, problem: Problem | None, now: datetime) -> End | None:
-    """That the job cannot go on."""
+    """The end of a job that cannot continue, if it has a fatal problem."""
     if problem is None or not problem.is_fatal or has_ended(seen):
         return None
     if not _is_over(seen, problem):
@@ -164,7 +164,7 @@ def _conditions(
 
 
 def _is_resumed(seen: Observed) -> bool:
-    """Whether a suspended job goes on. An invalid one does not, whatever it says."""
+    """Whether a suspended job resumes. An invalid one does not."""
     was_suspended = conditions.is_true(seen.job.status.conditions, _SUSPENDED)
     return was_suspended and not seen.is_suspended and not seen.validation_errors
 
@@ -232,7 +232,7 @@ def _with_problem(
     *,
     at_once: bool = False,
 ) -> Conditions:
-    """Report a problem. The same one in other words waits for 30s."""
+    """Report a problem. A new message for the same reason waits for 30s."""
     stored = conditions.condition(known, _RUNNING)
     updated = stored.last_update_time if stored else None
     is_reported = stored is not None and (stored.status, stored.reason) == (status, problem.reason)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class WriteLimiter:
-    """So many writes at a time. Of those that wait, one of each key goes, then the next of each."""
+    """A limit on concurrent writes. Waiting keys take turns: one write of each, then the next."""
 
     def __init__(self, slots: int) -> None:
         self._free = slots

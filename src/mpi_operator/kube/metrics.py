@@ -23,13 +23,13 @@ class Metrics:
     def _count_requests(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
             "rest_client_requests",
-            "Requests to the API server by answer; code is <error> without one",
+            "Requests to the API server, by response code; <error> if there was no response",
             ["verb", "resource", "code"],
             registry=registry,
         )
         self.request_seconds = Histogram(
             "rest_client_request_duration_seconds",
-            "Time from sending a request to the whole answer (watches and logs: to its beginning)",
+            "Time from request to end of response (watches and logs: to its start)",
             ["verb", "resource"],
             buckets=_SECONDS,
             registry=registry,
@@ -62,7 +62,7 @@ class Metrics:
     def _count_watches(self, registry: CollectorRegistry) -> None:
         self.watch_restarts = Counter(
             "informer_watch_restarts",
-            "Reopened watches, by why the last one ended",
+            "Reopened watches, by the reason the previous one ended",
             ["resource", "reason"],
             registry=registry,
         )
@@ -104,7 +104,7 @@ class Metrics:
         )
         self.queue_work_seconds = Histogram(
             "workqueue_work_duration_seconds",
-            "How long a worker takes for a key",
+            "How long a worker takes to process a key",
             ["name"],
             buckets=_SECONDS,
             registry=registry,

@@ -55,7 +55,7 @@ MEANINGS: dict[ExitCode, tuple[str, str]] = {
 }
 
 # Not ours to choose: shells report a process that a signal ended in this way.
-SECOND_SIGNAL = ("128 + n", "Signal n arrived a second time while the operator stopped", "Nothing")
+SECOND_SIGNAL = ("128 + n", "Signal n arrived while the operator was already stopping", "Nothing")
 
 
 class Exit(Exception):

@@ -139,6 +139,6 @@ def _log_end(task: Task) -> None:
     """Log a task that failed or did not end while the operator stopped; nothing awaits it."""
     name = getattr(task.get_coro(), "__qualname__", "")
     if not task.done():
-        logger.warning("A task does not end", extra={"task": name})
+        logger.warning("A task did not stop in time", extra={"task": name})
     elif not task.cancelled() and (error := task.exception()) and not isinstance(error, Exit):
         logger.warning("A task failed", extra={"task": name, "error": repr(error)})

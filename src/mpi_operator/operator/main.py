@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = ", ".join(options.namespaces) or "all"
     logger.info("Starting", extra={"version": version(), "namespaces": where})
     if options.without_effect:
-        logger.warning("Ignoring flags", extra={"flags": reasons(options.without_effect)})
+        logger.warning(
+            "Ignoring flags that have no effect", extra={"flags": reasons(options.without_effect)}
+        )
     return asyncio.run(run(options))
 
 

@@ -66,9 +66,11 @@ YOURS = (
             "2 running jobs are called pi: add --run 1-a or --run 2-b",
             id="several",
         ),
-        pytest.param("xyz", None, f"no job xyz: {YOURS}", id="none"),
-        pytest.param("tao", None, "no job tao: did you mean tau (run 8-h)?", id="a typing error"),
-        pytest.param("xyz", "3-c", f"no job xyz in run 3-c: {YOURS}", id="another run"),
+        pytest.param("xyz", None, f"job xyz not found: {YOURS}", id="none"),
+        pytest.param(
+            "tao", None, "job tao not found: did you mean tau (run 8-h)?", id="a typing error"
+        ),
+        pytest.param("xyz", "3-c", f"job xyz in run 3-c not found: {YOURS}", id="another run"),
     ],
 )
 def test_an_unclear_name_is_an_error(name, run, message):

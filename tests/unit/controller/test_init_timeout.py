@@ -51,18 +51,18 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
     [
         pytest.param(
             observed(JOB, workers(JOB, "Running", "Pending"), launcher=a_launcher(JOB)),
-            "Job did not start within 600s (mpi-operator.kubeflow.org/init-timeout): pi-worker-1 "
-            "of 2 workers is not running",
+            "Job did not start within 600s (mpi-operator.kubeflow.org/init-timeout): 1 of 2 "
+            "workers is not running: pi-worker-1",
             id="a worker that does not run",
         ),
         pytest.param(
             observed(JOB),
-            "pi-worker-0 and 1 more of 2 workers are not running",
+            "2 of 2 workers are not running, such as pi-worker-0",
             id="workers that are not even there",
         ),
         pytest.param(
             observed(a_start(**WAITS), [a_worker(JOB, 0), a_worker(JOB, 1, ready=False)]),
-            "pi-worker-1 of 2 workers is not ready",
+            "1 of 2 workers is not ready: pi-worker-1",
             id="a worker that is not ready, where the launcher waits for that",
         ),
         pytest.param(
@@ -244,9 +244,7 @@ def test_the_report_of_an_unreachable_worker_quotes_the_remote_shell(output, sen
 @pytest.mark.parametrize(
     ("validation_errors", "cause"),
     [
-        pytest.param(
-            "", "its sshd does not listen yet", id="our probe asks whether its sshd listens"
-        ),
+        pytest.param("", "sshd is not listening yet", id="our probe asks whether its sshd listens"),
         pytest.param("the job is invalid", "a readiness probe fails", id="the probe is unknown"),
     ],
 )

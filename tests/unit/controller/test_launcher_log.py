@@ -79,7 +79,7 @@ def test_what_a_launcher_waits_for(lines, message):
     known = seen(60, log_reading(*lines), phases=("Running", "Running", "Pending"))
     problems = check_log(known, PLAIN, NOW).problems
     assert [each.message for each in problems] == (
-        [f"Launcher waits for {message}"] if message else []
+        [f"Launcher is waiting for {message}"] if message else []
     )
 
 

@@ -208,7 +208,7 @@ def test_a_launcher_that_may_have_continued_has_succeeded(seen):
     [
         pytest.param(
             ended(FIRST),
-            "Launcher lost pi-worker-1 (the pod is gone) of 2 workers while it ran,",
+            "Launcher lost pi-worker-1 (the pod is gone) while it ran (1 of 2 workers),",
             id="a launcher that did not say so, as that of Horovod",
         ),
         pytest.param(
@@ -226,7 +226,7 @@ def test_a_launcher_that_may_have_continued_has_succeeded(seen):
         ),
         pytest.param(
             ended((), counts={0: DURING}),
-            "Launcher lost pi-worker-0 (the pod is gone) and 1 more of 2 workers",
+            "Launcher lost pi-worker-0 (the pod is gone) and 1 more while it ran (2 of 2 workers)",
             id="several",
         ),
         pytest.param(

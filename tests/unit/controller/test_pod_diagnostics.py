@@ -85,7 +85,7 @@ def unready(seconds=60, **reason):
             {"containerStatuses": waiting("ContainerCreating")},
             (
                 "SlowStart",
-                "node n1 has not started it yet. A volume may be missing, the image may be large, "
+                "node n1 has not started the pod. A volume may be missing, the image may be large, "
                 "or the node may be lost: see kubectl describe pod pi-worker-0 -n lab",
             ),
             id="starting",
@@ -128,7 +128,7 @@ def test_the_diagnosis_of_a_pod_that_ran(reason, diagnosis):
 
 
 NO_SSHD = (
-    "pi-worker-0: running on n1, but its sshd does not listen yet, or the node has stopped "
+    "pi-worker-0: running on n1, but sshd is not listening yet, or the node has stopped "
     "reporting: see kubectl logs pi-worker-0 -n lab"
 )
 NO_ANSWER = (

@@ -119,7 +119,7 @@ def test_the_event_says_how_a_worker_ended(status, how):
     pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **status)]
     [events] = replacements(observed(job, pods), NOW).events
     assert events.reason == "WorkerReplaced"
-    assert events.message == f"Worker pi-worker-1 is replaced (1 of 3): {how}"
+    assert events.message == f"Worker pi-worker-1 is being replaced (1 of 3): {how}"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,9 @@ def test_the_event_says_why_a_worker_is_deleted_and_that_it_has_to_end_first(con
     job = a_job()
     ending = a_worker(job, 1, deleted=-seconds(30), conditions=conditions)
     [events] = replacements(observed(job, [a_worker(job, 0), ending], hosts=(0, 1)), NOW).events
-    assert events.message == f"Worker pi-worker-1 is replaced when it is gone (1 of 6): {how}"
+    assert events.message == (
+        f"Worker pi-worker-1 will be replaced once it is gone (1 of 6): {how}"
+    )
 
 
 def test_the_event_belongs_to_the_write_that_counts():

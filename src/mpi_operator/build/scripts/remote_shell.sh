@@ -12,9 +12,9 @@
 # Needs sh, ssh and sleep; without a place for a temporary file it is plain ssh.
 
 environment=/run/mpi-operator/environment # written by worker.sh
-last_words=/dev/termination-log
+termination_log=/dev/termination-log
 hosts=/etc/hosts
-longest_refusal=1800 # seconds: an image may still be pulled. For a name it waits for ever
+longest_refusal=1800 # seconds: an image may still be pulled. For a name it waits forever
 gave_up=79           # the exit code
 
 [ -e /proc/$$/fd/0 ] || exec </dev/null # the caller may have closed it
@@ -108,18 +108,18 @@ done
 worker=${host%%.*}
 
 # Adds a line to the termination message of the container.
-leave_word() { printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>"$last_words"; }
+record() { printf 'mpi-operator: %s\n' "$*" 2>/dev/null >>"$termination_log"; }
 
-# A launcher that starts something after it lost a worker goes on without it.
-if [ -s "$last_words" ]; then
+# A launcher that starts something after it lost a worker continues without it.
+if [ -s "$termination_log" ]; then
   lost=''
   while IFS= read -r line; do
     case $line in
       'mpi-operator: event=lost '*) lost=yes ;;
       'mpi-operator: event=continued '*) lost='' ;;
     esac
-  done <"$last_words"
-  [ -z "$lost" ] || leave_word "event=continued worker=$worker"
+  done <"$termination_log"
+  [ -z "$lost" ] || record "event=continued worker=$worker"
 fi
 
 # A host that is this very pod needs no ssh, and a launcher that works too has no sshd.
@@ -166,7 +166,7 @@ case ${MPI_OPERATOR_FIRST_SSH_PORT:-none}$number in
 esac
 
 # A cut link is silent. After this time the cluster has given up on the node as well; a node that comes back
-# earlier finds the session as it was. 0 is for ever.
+# earlier finds the session intact. 0 means forever.
 patience=${MPI_OPERATOR_NODE_PATIENCE:-360} # seconds
 case $patience in
   0) ;;
@@ -296,7 +296,7 @@ while :; do
   find_out
   read_clock
   # At once: the container ends with mpirun, and mpirun may have ended this before ssh did.
-  [ -z "$broken" ] || leave_word "event=lost worker=$worker seconds=$((now - began)) cause=$broken"
+  [ -z "$broken" ] || record "event=lost worker=$worker seconds=$((now - began)) cause=$broken"
   [ -z "$signal" ] || exit $((128 + signal))
   if [ -z "$missing" ]; then
     pass_on
@@ -307,7 +307,7 @@ while :; do
   if [ "$missing" = name ]; then refused=''; else refused=${refused:-$now}; fi
   if is_hopeless; then
     say "event=gave-up worker=$worker seconds=$waited cause=$cause"
-    leave_word "event=gave-up worker=$worker seconds=$waited cause=$cause"
+    record "event=gave-up worker=$worker seconds=$waited cause=$cause"
     exit "$gave_up"
   fi
   if [ $((now - reported)) -ge "$patience" ]; then

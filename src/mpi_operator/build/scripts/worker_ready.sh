@@ -58,7 +58,7 @@ for port in ${ports:-22}; do
 done
 
 # A line is: number, local address, remote address, state. 0A is LISTEN. Read by cat, because a shell reads
-# byte by byte, and the kernel makes the table anew for each.
+# byte by byte, and the kernel rebuilds the table for each.
 any=00000000
 listens() {
   tables=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)

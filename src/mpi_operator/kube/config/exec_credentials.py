@@ -114,7 +114,7 @@ async def output_of(plugin: ExecPlugin, *, timeout: float) -> bytes:
     except TimeoutError:
         raise ConfigError(
             f"{plugin.where}: {plugin.command} did not finish within {timeout:g}s; "
-            "run it by hand to see what it waits for"
+            "run it in a terminal to see what it waits for"
         ) from None
     except (OSError, ValueError) as error:
         # Not quoted: arguments may contain a password, and ValueError is about them.

@@ -19,7 +19,7 @@ class Timing:
     """How long a lease lasts and how hard its holder tries to keep it, in seconds.
 
     `lease_seconds`: how long others wait after the last renewal. The API wants an integer.
-    `renew_seconds`: how long the holder goes on writing after its last successful renewal. The
+    `renew_seconds`: how long the holder keeps writing after its last successful renewal. The
     difference between the two is the time for a write that was sent to arrive or to get lost.
     `retry_seconds`: how long to wait before a retry.
     """
@@ -104,7 +104,7 @@ def record_of(lease: Manifest) -> Record:
 def observe(before: Observation | None, lease: Manifest | None, now: float) -> Observation:
     """The new observation: only a changed record restarts the holder's time.
 
-    Deleting a Lease does not release it: its holder may not have noticed and goes on writing.
+    Deleting a Lease does not release it: its holder may not have noticed, and may keep writing.
     """
     if lease is None:
         return replace(before, manifest=None) if before else Observation(since=now)

@@ -1,8 +1,8 @@
 """One version of an object, as the object store keeps it.
 
 It is kept as bytes and decoded for each reader, so no reader can change the store by changing an
-answer, and lists and watches hand the bytes on as they are. What selectors and the garbage
-collector need is extracted once, when the object is stored.
+answer, and lists and watches pass the bytes on unchanged. What selectors and the garbage collector
+need is extracted once, when the object is stored.
 """
 
 from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ from .prober import Unhealthy
 from .probes import Target
 
 _MISSING_BACKOFF = Backoff(base=0.05, cap=1.0)
-_CRASH_BACKOFF = Backoff(base=0.2, cap=10.0)  # on a laptop somebody waits, so shorter than 5m
+_CRASH_BACKOFF = Backoff(base=0.2, cap=10.0)  # a person is waiting, so shorter than 5m
 _MAX_MESSAGE_BYTES = 4096
 _LOG_POLL_SECONDS = 0.25
 _EXIT_CODES = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}
@@ -242,7 +242,7 @@ class ContainerRunner:
         finally:
             await self._stop_watching([health, lost, terminated])
         if not (self._stopping.is_set() or self._failure):
-            raise SandboxError("the processes of the pod were killed by someone else")
+            raise SandboxError("the processes of the pod were killed from outside")
         code = -signal.SIGTERM if self._failure else 0
         self._set_state(Terminated(code, since, now(), message=self._failure))
 
@@ -326,7 +326,7 @@ def _start_failed(name: str, command: Command, error: StartError) -> Terminated:
     if error.number == errno.ENOENT and command.argv:
         message = (
             f"container {name}: {command.argv[0]!r} not found ({error}). Images are not used on"
-            " this machine: programs are those of the machine, and a relative path starts in"
+            " this machine: install the program here. A relative path starts in"
             f" {command.directory}"
         )
     return Terminated(code, None, now(), "StartError", message)

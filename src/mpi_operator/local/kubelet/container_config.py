@@ -132,7 +132,7 @@ def _mount(context: PodContext, mount: Manifest, own: Mapping[str, str]) -> Moun
     inner = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", own)
     source = volume.path / inner
     if volume.path.resolve() not in (source.resolve(), *source.resolve().parents):
-        raise VolumeError(f"volume {mount['name']!r}: subPath {inner!r} leads out of it")
+        raise VolumeError(f"volume {mount['name']!r}: subPath {inner!r} leads out of the volume")
     if inner and not source.exists():
         source.mkdir(parents=True)
     read_only = volume.read_only or bool(mount.get("readOnly"))

@@ -9,8 +9,8 @@ as an empty directory.
 
 *Shared memory.* A pod in namespaces has a `/dev/shm` of its own. Without namespaces all pods share
 the machine's, and what a killed rank made there stays. So each pod gets a directory in it, which
-Open MPI is told to use. MPICH cannot be told. Of its files, those are removed that belong to this
-user and that no process has open or mapped: MPICH opens a file when it makes it, then maps it.
+Open MPI is configured to use. MPICH has no such setting. Its files are removed if they belong to
+this user and no process has them open or mapped: MPICH creates and opens a file, then maps it.
 
     /dev/shm/mpi-operator-<run>/<pod>/      <run>/shm ──► /dev/shm/mpi-operator-<run>
 """

@@ -58,7 +58,7 @@ class Node:
         cluster_domain: str = "",
         on_plain: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """`on_plain` is told why namespaces cannot be used, unless a kind is given."""
+        """`on_plain` gets the reason why namespaces cannot be used, unless a kind is given."""
         self.name = name or socket.gethostname()
         self.sandboxes: Sandboxes | None = None
         self.why_plain = ""
@@ -208,7 +208,7 @@ class Node:
         )
 
     def _finished(self, context: NodeContext, worker: PodWorker) -> None:
-        """Give what a pod had to those that wait for it."""
+        """Free the resources of a pod, and start pods that wait for them."""
         self._allocator.release(worker.runner.key)
         for pod in list(self._pods.pending.values()):
             self._try_to_run(context, pod)

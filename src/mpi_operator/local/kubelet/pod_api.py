@@ -15,7 +15,7 @@ _EMPTY = msgspec.Raw(b"{}")
 
 
 class PodMetadata(Metadata, frozen=True):
-    """Metadata with what a pod can be told about itself, and how it is deleted."""
+    """Metadata with the fields of the downward API and of deletion."""
 
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     deletion_grace_period_seconds: int | None = None

@@ -28,7 +28,7 @@ class Unhealthy(Exception):
 
 
 class Observer(Protocol):
-    """Is told what the probes of a container say."""
+    """Receives the results of the probes of a container."""
 
     def on_started(self) -> None:
         """Its startupProbe has succeeded."""

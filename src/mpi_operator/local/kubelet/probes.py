@@ -10,7 +10,7 @@ import msgspec
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.sandbox.protocol import SandboxError, StartError
 
-_STARTING_SECONDS = 0.25  # somebody waits, so a starting container is probed more often
+_STARTING_SECONDS = 0.25  # a person is waiting, so a starting container is probed more often
 
 # Runs a command in the container and returns its exit code.
 Execute: TypeAlias = Callable[[list[str]], Awaitable[int]]
@@ -98,7 +98,7 @@ async def attempt(action: Manifest, target: Target) -> bool:
         return await _serves(page, target)
     if pause := action.get("sleep"):
         await asyncio.sleep(float(pause["seconds"]))
-    return True  # unsupported (gRPC): better than to wait for ever
+    return True  # unsupported (gRPC): better than waiting forever
 
 
 async def _accepts(place: Manifest, target: Target) -> bool:

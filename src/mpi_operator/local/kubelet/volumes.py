@@ -146,7 +146,7 @@ def _field(item: Manifest, sources: Sources) -> str:
 def _inside(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or parts[0].startswith(".."):
-        raise VolumeError(f"{path!r} cannot be a file of a volume: it leads out of the volume")
+        raise VolumeError(f"invalid path {path!r}: it leads out of the volume")
     return path
 
 

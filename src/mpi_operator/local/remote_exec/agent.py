@@ -124,7 +124,7 @@ def _answer(node: socket) -> int:
     while chunk := node.recv(4096):
         answer += chunk
     if not answer:
-        return _fail("mpi-operator: the node is gone")
+        return _fail("mpi-operator: the local node has stopped")
     if len(answer) > 1:
         _fail(answer[1:].decode(errors="replace"))
     return answer[0]

@@ -3,8 +3,8 @@
     lone_mpirun HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT MPIRUN ARGUMENTS…
 
 It finds the host of each rank as `mpirun` would: from `--hostfile`, `--host`, or the default
-hostfile. Then it turns into the real `mpirun`, which is told of one host with all slots, itself,
-and starts each rank through the agent; the node reads in HOSTS which pod the rank belongs to.
+hostfile. Then it execs the real `mpirun` with a single host that has all slots, itself, and starts
+each rank through the agent; the node reads in HOSTS which pod the rank belongs to.
 
 A program of its own that imports next to nothing, because it delays every start. So it is given the
 names of variables (`mpi_variables`), separated by commas.
@@ -18,7 +18,7 @@ HOSTS = "MPI_OPERATOR_HOSTS"
 
 _HOSTFILE = ("hostfile", "machinefile", "default-hostfile")
 _HOST = ("host", "H")
-# How many words an option takes: without this one cannot tell where the program begins.
+# How many arguments an option takes, to find where the program begins.
 _WORDS = dict.fromkeys(("mca", "gmca", "omca", "gomca", "prtemca", "pmixmca", "gpmixmca"), 2) | (
     dict.fromkeys(
         (

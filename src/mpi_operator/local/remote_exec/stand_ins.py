@@ -5,8 +5,8 @@ root cannot, and need not: `agent_server` starts processes in a pod without aski
 
 *mpirun.* Open MPI's daemons tell hosts apart by `gethostname`. Without namespaces all pods have the
 machine's name, and with several daemons of one name a job hangs. So in the place of `mpirun` a pod
-finds `lone_mpirun`: it tells the real one of a single host, itself, and has an agent start each
-rank in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
+finds `lone_mpirun`: it gives the real one a single host, itself, and has an agent start each rank
+in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
 placed slot by slot; options that ask for another order are ignored.
 """
 

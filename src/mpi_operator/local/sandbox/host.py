@@ -175,11 +175,11 @@ class LocalHost:
 
     async def _namespace_problem(self, *, is_wanted: bool) -> str:
         if sys.platform != "linux":
-            return f"{sys.platform} does not have them"
+            return f"{sys.platform} has no namespaces"
         if not is_wanted and not has_network():
-            return "the only network is loopback, and an MPI does not connect hosts over that"
+            return "the only network interface is loopback, which MPIs do not use between hosts"
         error = str((await self._fork_server.ask(op="try"))["error"])
-        return f"this user may not create them ({error})" if error else ""
+        return f"this user is not allowed to create them ({error})" if error else ""
 
 
 class LocalProcess:
