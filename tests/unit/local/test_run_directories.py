@@ -78,16 +78,46 @@ def test_mount_points_are_removed_again(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     run = run_directories.create(tmp_path / "runs")
-    MountPoints(run.directory, [home]).make([f"{home}/.ssh/deep", str(tmp_path / "elsewhere")])
+    mountpoints = MountPoints(run.directory, [home])
+    mountpoints.make([f"{home}/.ssh/deep", str(tmp_path / "elsewhere")])
     assert (home / ".ssh/deep").is_dir()
     assert not (tmp_path / "elsewhere").exists()
+    mountpoints.close()
     run.end()
     assert list(home.iterdir()) == []
 
 
 def test_a_mount_point_in_use_stays(tmp_path):
     run = run_directories.create(tmp_path / "runs")
-    MountPoints(run.directory, [tmp_path]).make([f"{tmp_path}/data"])
+    mountpoints = MountPoints(run.directory, [tmp_path])
+    mountpoints.make([f"{tmp_path}/data"])
     (tmp_path / "data" / "mine").touch()
+    mountpoints.close()
     run.end()
     assert (tmp_path / "data" / "mine").exists()
+
+
+def test_the_last_run_that_needs_a_mount_point_removes_it(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    made = [run_directories.create(tmp_path / f"runs-{number}") for number in range(2)]
+    needed = [MountPoints(run.directory, [home]) for run in made]
+    for run, mountpoints in zip(made, needed, strict=True):
+        mountpoints.make([f"{home}/.ssh"])
+        assert (home / ".ssh").is_dir(), run
+    for run, mountpoints in zip(made, needed, strict=True):
+        assert (home / ".ssh").is_dir()
+        mountpoints.close()
+        run.end()
+    assert list(home.iterdir()) == []
+
+
+def test_a_directory_of_the_user_is_not_removed(tmp_path):
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    made = [run_directories.create(tmp_path / f"runs-{number}") for number in range(2)]
+    for run in made:
+        MountPoints(run.directory, [home]).make([f"{home}/.ssh"])
+    for run in made:
+        run.end()
+    assert (home / ".ssh").is_dir()

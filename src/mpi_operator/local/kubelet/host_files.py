@@ -5,7 +5,8 @@ Both kinds are recorded in the run, so that the next start can remove them if th
 *Mount points.* A sandbox covers a directory that lacks a mount point (`sandbox/rootfs`), and what
 is then written into that directory is lost with the pod. That is right for `/etc`; it would be
 wrong for the user's home and for the directory of the job. There the mount point is really made,
-as an empty directory.
+as an empty directory. Runs that need the same one hold a shared lock on it, and the last of them
+removes it: without it a pod that starts would fail, and one that runs would lose its mount.
 
 *Shared memory.* A pod in namespaces has a `/dev/shm` of its own. Without namespaces all pods share
 the machine's, and what a killed rank made there stays. So each pod gets a directory in it, which
@@ -15,10 +16,11 @@ this user and no process has them open or mapped: MPICH creates and opens a file
     /dev/shm/mpi-operator-<run>/<pod>/      <run>/shm ──► /dev/shm/mpi-operator-<run>
 """
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MOUNT_POINTS = "mountpoints"
@@ -29,22 +31,36 @@ _MPICH = "mpich_shm_*"
 
 
 class MountPoints:
-    """Makes mount points in directories that pods share with the user."""
+    """Makes mount points in directories that pods share with the user, and keeps them."""
 
     def __init__(self, run: Path, shared: Sequence[Path]) -> None:
         self._run = run
         self._shared = [directory.resolve() for directory in shared]
+        self._held: dict[Path, int] = {}
 
     def make(self, targets: Iterable[str]) -> None:
         """Make those mount points without which a shared directory would be covered."""
         for target in map(Path, targets):
             place = Path(os.path.realpath(target))
-            missing = [each for each in (place, *place.parents) if not os.path.exists(each)]
-            if missing and self._is_shared(missing[-1].parent):
-                with (self._run / _MOUNT_POINTS).open("a") as record:
-                    record.writelines(f"{each}\n" for each in missing)
-                with suppress(OSError):  # a directory we cannot write to may as well be covered
-                    place.mkdir(mode=0o700, parents=True)
+            parent = (_missing(place) or [place])[-1].parent
+            if place not in self._held and self._is_shared(parent):
+                with suppress(OSError), _locked(parent):  # a directory we may not write is covered
+                    self._make(place)
+
+    def _make(self, place: Path) -> None:
+        needed = _missing(place) or ([place] if _is_held(place) else [])
+        if not needed:
+            return  # it is the user's own
+        with (self._run / _MOUNT_POINTS).open("a") as record:
+            record.writelines(f"{each}\n" for each in needed)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._held[place] = _lock(place, fcntl.LOCK_SH)
+
+    def close(self) -> None:
+        """Let the last run that needs a mount point remove it."""
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
 
     def _is_shared(self, directory: Path) -> bool:
         return any(
@@ -74,8 +90,45 @@ def remove(run: Path) -> None:
 def _remove_mount_points(run: Path) -> None:
     with suppress(OSError):
         for line in (run / _MOUNT_POINTS).read_text().splitlines():
-            with suppress(OSError):  # not empty: something uses it by now
-                Path(line).rmdir()
+            place = Path(line)
+            # Not if something is in it, or another run needs it.
+            with suppress(OSError), _locked(place.parent), _locked(place, fcntl.LOCK_NB):
+                place.rmdir()
+
+
+def _missing(place: Path) -> list[Path]:
+    """The directories to make for a path, from the innermost."""
+    return [each for each in (place, *place.parents) if not os.path.exists(each)]
+
+
+@contextmanager
+def _locked(directory: Path, flag: int = 0) -> Iterator[None]:
+    descriptor = _lock(directory, fcntl.LOCK_EX | flag)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_held(directory: Path) -> bool:
+    try:
+        with _locked(directory, fcntl.LOCK_NB):
+            return False
+    except BlockingIOError:
+        return True
+
+
+def _lock(directory: Path, kind: int) -> int:
+    """Lock a directory if its file system has locks; BlockingIOError if another run holds it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, kind)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        pass
+    return descriptor
 
 
 def _remove_shared_memory(run: Path) -> None:

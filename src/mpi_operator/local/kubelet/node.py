@@ -232,5 +232,6 @@ class Node:
         for each in self._background:
             each.cancel()
         await asyncio.gather(*tasks, *self._background, return_exceptions=True)
+        self._mountpoints.close()
         host_files.remove(self._directory)
         self._started.clear()
