@@ -180,7 +180,7 @@ def test_nothing_describes_a_job_about_which_nothing_is_true():
     assert describing(after_story((RUNNING, FALSE, 0))) is None
 
 
-def test_looking_things_up():
+def test_looking_up_conditions():
     conditions = after_story((CREATED, TRUE, 0), (RUNNING, FALSE, 1))
     assert is_true(conditions, CREATED)
     assert not is_true(conditions, RUNNING)

@@ -26,7 +26,7 @@ def test_what_the_caller_adds_comes_last_and_so_wins():
     assert apiserver(extra=("--secure-port=1",))[-1] == "--secure-port=1"
 
 
-def test_pods_need_a_service_account_only_where_somebody_creates_those():
+def test_pods_need_service_accounts_only_where_they_are_created():
     flag = "--disable-admission-plugins=ServiceAccount"
     assert flag not in apiserver(with_service_accounts=True)
     assert flag in apiserver(with_service_accounts=False)

@@ -123,7 +123,7 @@ def test_a_step_that_fails_ends_the_build():
     assert done == []
 
 
-def test_it_is_said_what_takes_time_and_how_long_that_usually_is():
+def test_slow_steps_are_announced_with_their_usual_time():
     said: list[str] = []
     long, short = Step("a", "a minute", (), lambda: None), Step("b", "", (), lambda: None)
     steps.run([long, short], said.append)

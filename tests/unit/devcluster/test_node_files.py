@@ -21,13 +21,13 @@ def kubelet_configuration(grace_seconds):
     )
 
 
-def test_a_kubelet_lets_nobody_in_who_is_not_known():
+def test_a_kubelet_denies_anonymous_requests():
     configuration = kubelet_configuration(None)
     assert configuration["authentication"]["anonymous"] == {"enabled": False}
     assert configuration["authorization"] == {"mode": "Webhook"}
 
 
-def test_a_kubelet_that_may_be_silent_for_a_short_time_only_speaks_more_often():
+def test_a_short_grace_period_sets_the_lease_duration():
     assert "nodeLeaseDurationSeconds" not in kubelet_configuration(None)
     assert kubelet_configuration(8)["nodeLeaseDurationSeconds"] == 8
 

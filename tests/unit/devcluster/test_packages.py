@@ -10,11 +10,11 @@ PRESENT = Package("dash", ("sh",))
 
 @pytest.fixture
 def apt(home, monkeypatch):
-    """An apt-get that writes down what it is told, and root's permission to call it."""
+    """An apt-get that records its calls, and root's permission to call it."""
     program = home / "bin" / "apt-get"
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\necho "$@" >> {home}/told\n[ -e {home}/fresh ] || [ $2 = update ]'
+        f'#!/bin/sh\necho "$@" >> {home}/calls\n[ -e {home}/fresh ] || [ $2 = update ]'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
@@ -22,13 +22,13 @@ def apt(home, monkeypatch):
     return home
 
 
-def told(home):
-    return [line.split()[1] for line in (home / "told").read_text().splitlines()]
+def calls(home):
+    return [line.split()[1] for line in (home / "calls").read_text().splitlines()]
 
 
 def test_what_is_there_is_not_installed(apt):
     packages.provide([PRESENT])
-    assert not (apt / "told").exists()
+    assert not (apt / "calls").exists()
 
 
 def test_what_is_missing_is_installed_and_named(apt):
@@ -36,17 +36,17 @@ def test_what_is_missing_is_installed_and_named(apt):
     lines: list[str] = []
     packages.provide([PRESENT, MISSING], say=lines.append)
     assert lines == ["Installing with apt-get: moon-cheese"]
-    assert "moon-cheese" in (apt / "told").read_text()
-    assert "dash" not in (apt / "told").read_text()
+    assert "moon-cheese" in (apt / "calls").read_text()
+    assert "dash" not in (apt / "calls").read_text()
 
 
 def test_old_lists_of_packages_are_renewed_before_it_gives_up(apt):
     with pytest.raises(CannotBuild, match="`apt-get install moon-cheese` failed"):
         packages.provide([MISSING], say=lambda line: None)
-    assert told(apt) == ["install", "update", "install"]
+    assert calls(apt) == ["install", "update", "install"]
 
 
-def test_who_may_not_install_is_told_what_is_missing(monkeypatch):
+def test_without_permission_the_missing_packages_are_named(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(CannotBuild, match=r"Nodes need these packages: moon-cheese\."):
         packages.provide([PRESENT, MISSING])

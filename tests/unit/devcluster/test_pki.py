@@ -65,13 +65,13 @@ def test_the_server_is_not_trusted_under_another_name(keys, alice):
         shake_hands(calling(keys, alice), serving(keys), "example.org")
 
 
-def test_a_client_certificate_says_who_calls_and_in_which_groups(keys, alice):
+def test_a_client_certificate_names_the_user_and_groups(keys, alice):
     known = shake_hands(calling(keys, alice), serving(keys), "127.0.0.1")
     assert known == {"commonName": ["alice"], "organizationName": ["admins", "staff"]}
 
 
 @pytest.mark.parametrize("guarded_by", ["etcd-ca", "front-proxy-ca"])
-def test_a_user_of_kubernetes_is_a_stranger_elsewhere(keys, alice, guarded_by):
+def test_a_user_of_kubernetes_is_unknown_elsewhere(keys, alice, guarded_by):
     with pytest.raises(ssl.SSLError):
         shake_hands(calling(keys, alice), serving(keys, clients=guarded_by), "127.0.0.1")
 

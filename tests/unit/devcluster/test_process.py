@@ -102,12 +102,12 @@ def test_a_paused_process_can_be_stopped_in_an_orderly_way(run):
 
 
 def test_whoever_got_the_pid_of_a_dead_process_is_left_alone(run):
-    stranger = run("sleep", "1000")
-    dead = replace(stranger, born="an-earlier-boot/1", _child=None)
+    other = run("sleep", "1000")
+    dead = replace(other, born="an-earlier-boot/1", _child=None)
     assert not dead.is_alive
     dead.stop()
     dead.kill()
-    assert stranger.is_alive
+    assert other.is_alive
 
 
 def test_a_record_finds_the_process_again(run):

@@ -37,12 +37,12 @@ def test_waiting_ends_when_it_is_ready(run):
     assert list(answers) == []
 
 
-def test_a_process_that_ends_is_not_waited_for_and_its_last_words_are_shown(run):
+def test_a_process_that_ends_fails_the_wait_with_its_log(run):
     with pytest.raises(NotReady, match=r"(?s)server exited with code 7.*no such flag"):
         readiness.wait_until(never, run("echo no such flag; exit 7"), 30)
 
 
-def test_a_process_that_takes_too_long_is_given_up_and_its_last_words_are_shown(run):
+def test_a_process_that_takes_too_long_fails_the_wait_with_its_log(run):
     server = run("echo waiting for etcd; sleep 1000")
     while "etcd" not in server.log.read_text():
         assert server.is_alive
@@ -50,7 +50,7 @@ def test_a_process_that_takes_too_long_is_given_up_and_its_last_words_are_shown(
         readiness.wait_until(never, server, 0)
 
 
-def test_a_port_that_somebody_else_took_is_recognised(run):
+def test_a_port_that_is_taken_is_recognised(run):
     with pytest.raises(PortTaken):
         readiness.wait_until(never, run("echo bind: address already in use; exit 1"), 30)
 

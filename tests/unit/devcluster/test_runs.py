@@ -145,7 +145,7 @@ def test_the_guard_cleans_up_at_once_when_the_owner_is_killed(owner):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=str)
-def test_an_owner_that_is_told_to_end_leaves_nothing(owner, number):
+def test_an_owner_that_is_terminated_leaves_nothing(owner, number):
     process, directory = owner()
     dummy = dummy_of(directory)
     process.send_signal(number)
@@ -169,15 +169,15 @@ def test_a_process_that_was_not_recorded_yet_is_found(abandon):
     assert not dummy.is_alive
 
 
-def test_a_stranger_with_a_recorded_pid_is_left_alone(abandon, begin):
-    stranger = dummy_of(begin().directory)
+def test_another_process_with_a_recorded_pid_is_left_alone(abandon, begin):
+    other = dummy_of(begin().directory)
     [directory] = abandon(1)
     record = directory / "processes" / "dummy.json"
-    content = json.loads(record.read_text()) | {"pid": stranger.pid}
+    content = json.loads(record.read_text()) | {"pid": other.pid}
     dummy = dummy_of(directory)
     record.write_text(json.dumps(content))
     assert runs.reap() == [directory.name]
-    assert stranger.is_alive
+    assert other.is_alive
     assert not dummy.is_alive  # its environment tells
 
 
@@ -190,7 +190,7 @@ def test_many_may_clean_up_at_once(abandon):
     assert not any(directory.exists() for directory in directories)
 
 
-def test_cleaning_up_does_not_disturb_those_who_are_starting(begin):
+def test_cleaning_up_does_not_disturb_runs_that_start(begin):
     with ThreadPoolExecutor(8) as pool:
         reports = [pool.submit(runs.reap) for _ in range(20)]
         started = [run.result() for run in [pool.submit(begin) for _ in range(4)]]
@@ -267,7 +267,7 @@ def test_what_is_no_run_is_left_alone(begin):
     assert (notes / "todo.txt").read_text() == "buy milk"
 
 
-def test_a_broken_record_of_a_dead_owner_keeps_nobody_from_starting(abandon, begin):
+def test_a_broken_record_of_a_dead_owner_prevents_no_start(abandon, begin):
     (directory,) = abandon(1)
     dummy = dummy_of(directory)
     (directory / "processes" / "dummy.json").write_text('{"na')

@@ -51,7 +51,7 @@ def test_a_range_that_the_machine_uses_for_something_else_is_passed_over(home, m
     assert slots.claim(run(home, "first"), never) == 1
 
 
-def test_when_all_are_taken_that_is_said(home, monkeypatch):
+def test_no_free_range_is_an_error(home, monkeypatch):
     monkeypatch.setattr(slots, "_used_ranges", lambda: [IPv4Network("10.0.0.0/8")])
     with pytest.raises(slots.NoSlot, match=r"10\.231\.0\.0/16"):
         slots.claim(run(home, "first"), never)
