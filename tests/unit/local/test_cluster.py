@@ -374,3 +374,11 @@ async def test_ten_thousand_pods_come_and_go_and_no_watch_expires():
     assert (await cluster.list(PODS)).items == []
     events = cluster.watch(PODS, options=WatchOptions(resource_version=start, timeout=0))
     assert len([event async for event in events]) == 20_000
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+async def test_metadata_of_another_type_is_refused(field):
+    cluster = a_cluster()
+    odd = {"metadata": {"name": "odd", "namespace": "lab", field: {"a": 1}}}
+    with pytest.raises(errors.BadRequest, match=f"metadata.{field}"):
+        await cluster.create(CONFIG_MAPS, odd)

@@ -139,10 +139,11 @@ async def test_watches_end_with_the_run(cluster, run):
         b"{}\n",
         b'{"verb": "__init__"}\n',
         b'{"verb": "get", "resource": 7, "name": "a"}\n',
+        b'{"verb": "list", "resource": {}, "label_selector": "a=b"}\n',
         b'{"verb": "get", "resource": ' + b"[" * 100_000 + b"\n",
         b"\xff\n",
     ],
-    ids=["text", "no verb", "no such verb", "wrong type", "deep", "no text"],
+    ids=["text", "no verb", "no such verb", "wrong type", "another version", "deep", "no text"],
 )
 async def test_an_invalid_request_is_refused_and_the_next_is_served(client, run, line):
     assert (await refusal(run, line)).reason == "BadRequest"

@@ -108,9 +108,13 @@ def _type_meta(resource: Resource, manifest: Manifest) -> Manifest:
 
 def _client_metadata(manifest: Manifest) -> Manifest:
     """The metadata that a client may set. As on Kubernetes, empty maps and lists are left out."""
+    metadata = manifest.get("metadata") or {}
+    for field in ("labels", "annotations"):
+        if not all(isinstance(value, str) for value in (metadata.get(field) or {}).values()):
+            raise api_errors.bad_request(f"the values of metadata.{field} must be strings")
     return {
         field: value
-        for field, value in (manifest.get("metadata") or {}).items()
+        for field, value in metadata.items()
         if field not in _SERVER_FIELDS and (value or field not in _OMIT_EMPTY)
     }
 

@@ -34,8 +34,13 @@ MAX_REQUEST = 8 << 20
 MAX_ANSWER = 64 << 20
 
 
-class Request(msgspec.Struct, frozen=True, tag_field="verb", tag=str.lower):
-    """A request; its verb is a method of `Client`, and its fields are the arguments."""
+class Request(
+    msgspec.Struct, frozen=True, tag_field="verb", tag=str.lower, forbid_unknown_fields=True
+):
+    """A request; its verb is a method of `Client`, and its fields are the arguments.
+
+    Unknown fields are an error: a shell of another version must not lose a selector silently.
+    """
 
     @property
     def verb(self) -> str:
