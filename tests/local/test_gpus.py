@@ -72,7 +72,7 @@ if seen:
 async def test_what_the_ranks_of_an_mpi_see(run, tmp_path, implementation, worker, seen):
     (tmp_path / "seen.py").write_text(SEEN)
     tools = mpi_installation.Installation(implementation, environment(implementation).mpirun).tools
-    options = {"environment": USER, "tools": lambda pod: tools}
+    options = {"environment": USER, "tools": tools}
     async with machine(run.directory, tmp_path, **options) as pods:
         command = ("mpirun", "-n", "2", "python", "seen.py")
         await mpi_job.start(pods, implementation, 2, *command, worker=worker)

@@ -111,7 +111,7 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged(state, programs, monkeypatc
 
 def test_a_flag_that_the_api_server_does_not_know_is_shown(state, programs):
     control_plane = ControlPlane(apiserver_args=["--no-such-flag"])
-    with pytest.raises(NotReady, match=r"(?s)kube-apiserver ended.*unknown flag: --no-such-flag"):
+    with pytest.raises(NotReady, match=r"(?s)kube-apiserver exited.*unknown flag: --no-such-flag"):
         control_plane.start()
     assert list((state / "mpi-operator" / "devcluster").glob("*/")) == []
 
