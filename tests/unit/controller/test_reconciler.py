@@ -317,7 +317,7 @@ def waiting():
     world.printed = b"one\n" + WAITS.encode() + b"\n\xff\n"
     assert world.reconcile() == (reading_log(world), 0)
     world.settle()
-    assert message_of(world, "Running").endswith(f"waits for pi-worker-1: {CAUSE}")
+    assert message_of(world, "Running").endswith(f"waiting for pi-worker-1: {CAUSE}")
     return world
 
 

@@ -147,7 +147,7 @@ def test_the_event_belongs_to_the_write_that_counts():
     plan = plan_for(job, workers(job, "Running"), hosts=(0, 1))
     [counting] = [each for each in plan.actions if getattr(each, "resource", None) == CONFIG_MAPS]
     assert [events.message for events in counting.events] == [
-        "Worker pi-worker-1 is replaced (1 of 6): the pod is gone"
+        "Worker pi-worker-1 is being replaced (1 of 6): the pod is gone"
     ]
 
 
