@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from mpi_operator.api import labels
 from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
-from mpi_operator.kube.cache import Change
+from mpi_operator.kube.cache import Change, Unreadable
 from mpi_operator.kube.client import Client, Selector
 from mpi_operator.kube.informer import Informer
 from mpi_operator.kube.objects import Object
@@ -91,6 +91,15 @@ class Cached(Generic[T]):
         for informer in self._informers.values():
             yield from informer.store
 
+    def on_unreadable(self, handler: Callable[[Unreadable], None]) -> None:
+        for informer in self._informers.values():
+            informer.on_unreadable(handler)
+
+    @property
+    def unreadable(self) -> Iterator[Unreadable]:
+        for informer in self._informers.values():
+            yield from informer.unreadable.values()
+
     @property
     def informers(self) -> Sequence[Informer[T]]:
         return tuple(self._informers.values())
@@ -108,7 +117,7 @@ def _job_of(known: Object) -> list[str]:
     return [str(key)] if key else []
 
 
-def job_key(known: Object) -> Key | None:
+def job_key(known: Object | Unreadable) -> Key | None:
     """The job that an object belongs to, as its labels say."""
     name = known.metadata.labels.get(labels.JOB_NAME)
     return Key(known.metadata.namespace, name) if name else None
@@ -149,6 +158,13 @@ class Caches:
         yield self.config_maps
         if self.pod_groups:
             yield self.pod_groups
+
+    def unreadable(self, job: Key) -> Iterator[str]:
+        """The objects of a job that cannot be read, and why."""
+        for cached in self.children:
+            for each in cached.unreadable:
+                if job_key(each) == job:
+                    yield f"{cached.resource.kind} {each.metadata.name} is malformed: {each.why}"
 
     def wrote(self, resource: Resource, manifest: Manifest) -> None:
         """Take in the server's answer to a write of ours before the watch reports it."""

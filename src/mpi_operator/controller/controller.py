@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair
-from mpi_operator.kube.cache import Change
+from mpi_operator.kube.cache import Change, Unreadable
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.events import EventRecorder
 from mpi_operator.kube.noop_metrics import NOOP_METRICS
@@ -76,6 +76,7 @@ class Controller:
         self._caches.jobs.on_change(self._job_changed)
         self._caches.pods.on_change(self._pod_changed)
         for cached in self._caches.children:
+            cached.on_unreadable(self._child_unreadable)
             if cached is not self._caches.pods:
                 cached.on_change(self._child_changed)
 
@@ -132,6 +133,10 @@ class Controller:
 
     def _child_changed(self, change: Change[Object]) -> None:
         if key := _job_of(change):
+            self._queue.add(key)
+
+    def _child_unreadable(self, unreadable: Unreadable) -> None:
+        if key := job_key(unreadable):
             self._queue.add(key)
 
 

@@ -76,6 +76,12 @@ def _is_same(before: Condition | None, after: Condition) -> bool:
     return before is not None and facts(before) == facts(after)
 
 
-def has_only_counts_changed(old: MPIJobStatus, new: MPIJobStatus) -> bool:
-    """Whether a status differs only in how many pods run: no hurry to write that."""
-    return bool(old.conditions) and new == replace(old, replica_statuses=new.replica_statuses)
+def can_wait(old: MPIJobStatus, new: MPIJobStatus) -> bool:
+    """Whether a status differs only in how many pods run, or in the generation that it describes.
+
+    A client that updates a job twice in a row would meet a conflict if we wrote in between.
+    """
+    unimportant = replace(
+        old, replica_statuses=new.replica_statuses, observed_generation=new.observed_generation
+    )
+    return bool(old.conditions) and new == unimportant

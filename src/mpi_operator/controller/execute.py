@@ -18,6 +18,7 @@ from mpi_operator.build.settings import Settings
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, DeleteOptions
+from mpi_operator.kube.go_json import without_nulls
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
@@ -240,7 +241,7 @@ class Executor:
         stored = await self._client.get(JOBS, action.key.name, action.key.namespace)
         if stored["metadata"]["uid"] != action.uid:
             raise errors.Conflict(errors.Status(message="the launcher was replaced by another one"))
-        if stored.get("status", {}).get("startTime"):
+        if (stored.get("status") or {}).get("startTime"):
             # Before Kubernetes 1.36 the pod template is frozen for as long as this is set.
             status = {k: v for k, v in stored["status"].items() if k != "startTime"}
             stored = await self._client.replace(
@@ -310,7 +311,8 @@ def _has_template(action: Action) -> bool:
 
 
 def _is_ours(stored: Manifest, job: MPIJob) -> bool:
-    return is_controlled_by(msgspec.convert(stored, Object), job)
+    metadata = without_nulls(stored["metadata"])
+    return is_controlled_by(msgspec.convert({"metadata": metadata}, Object), job)
 
 
 def _lacks_labels(stored: Manifest, wanted: Manifest) -> bool:

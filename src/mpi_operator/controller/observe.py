@@ -52,7 +52,8 @@ class Observer:
 
     def _observe(self, job: MPIJob, validation_errors: str, state: JobState) -> Observed:
         launcher = self._owned(self._caches.launchers, job, names.launcher(job))
-        pods = self._caches.pods.of_job(Key(job.metadata.namespace, job.metadata.name))
+        key = Key(job.metadata.namespace, job.metadata.name)
+        pods = self._caches.pods.of_job(key)
         return Observed(
             job=job,
             validation_errors=validation_errors,
@@ -64,6 +65,7 @@ class Observer:
             config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
             pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
             taken=tuple(self._taken(job, pods)),
+            unreadable=tuple(self._caches.unreadable(key)),
             priorities=self._priorities(),
             state=state,
         )

@@ -52,6 +52,9 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
         return _plan(stages, requeue_after=cleaned.requeue_after)
     if has_ended(seen):
         return _ending(seen, now)
+    if seen.unreadable:  # what is not known must not be created, replaced or deleted
+        problems = (Problem(ProblemReason.UNREADABLE, each) for each in seen.unreadable)
+        return Plan(problems=tuple(problems))
     if seen.validation_errors:
         return Plan(problems=(Problem(ProblemReason.INVALID_JOB, seen.validation_errors),))
     if seen.is_suspended:

@@ -18,6 +18,7 @@ class ProblemReason(StrEnum):
     FORBIDDEN = "Forbidden"
     ADMISSION = "AdmissionDenied"
     REJECTED = "Rejected"
+    UNREADABLE = "MalformedObject"
     INVALID_TEMPLATE = "InvalidPodTemplate"
     WORKER_FAILED = "WorkerFailed"
     WORKER_EVICTED = "MPIJobEvicted"

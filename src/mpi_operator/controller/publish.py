@@ -14,7 +14,7 @@ from mpi_operator.kube.events import EventRecorder, ObjectReference
 
 from .cached_types import MPI_JOBS
 from .caches import Caches
-from .events import JobEvent, became_true, has_only_counts_changed, status_events, warning
+from .events import JobEvent, became_true, can_wait, status_events, warning
 from .problems import Problem
 from .replacement import REPLACED
 
@@ -63,7 +63,7 @@ class Publisher:
         """Store the status if it differs. Counts alone may wait since `counts_changed`."""
         if status == job.status:
             return Published()
-        if has_only_counts_changed(job.status, status):
+        if can_wait(job.status, status):
             counts_changed = counts_changed or now
             wait = counts_changed + _COUNTS_MAY_WAIT - now
             if wait > timedelta(0):

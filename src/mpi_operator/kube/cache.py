@@ -10,13 +10,14 @@ Handlers get each change once, when a census or the watch reports it.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from . import errors
+from .go_json import decoded_as_go
 from .interning import Interner
 from .json_depth import decoded
 from .noop_metrics import NOOP_METRICS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,14 @@ class Change(Generic[T]):
 
 
 Handler = Callable[[Change[T]], None]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """An object that does not fit its type: it is not in the store, but it exists."""
+
+    metadata: Metadata
+    why: str
 
 
 class Cache(Generic[T]):
@@ -62,6 +72,8 @@ class Cache(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
         self._interner = Interner()
         self._handlers: list[Handler[T]] = []
+        self.unreadable: dict[Key, Unreadable] = {}
+        self._on_unreadable: list[Callable[[Unreadable], None]] = []
         # Own writes that the watch has not reported yet, with the object that handlers got last.
         self._unconfirmed: dict[Key, T | None] = {}
         self._size = metrics.cached_objects.labels(str(resource))
@@ -71,10 +83,14 @@ class Cache(Generic[T]):
         """Call `handler` with every change from now on. It must not block."""
         self._handlers.append(handler)
 
+    def on_unreadable(self, handler: Callable[[Unreadable], None]) -> None:
+        """Call `handler` with every object that does not fit its type. It must not block."""
+        self._on_unreadable.append(handler)
+
     def saw(self, raw: msgspec.Raw) -> Metadata:
         """Store an object that a census or the watch reported."""
         try:
-            new = self._interner.intern(decoded(self._decode, raw))
+            new = self._interner.intern(decoded_as_go(self._decode, raw))
         except errors.MALFORMED as error:
             return self._skip(raw, error)
         metadata = new.metadata
@@ -103,7 +119,7 @@ class Cache(Generic[T]):
         Handlers get the change from the watch, so the object must be one that it selects.
         """
         try:
-            new = self._interner.intern(decoded(self._decode, _encode(manifest)))
+            new = self._interner.intern(decoded_as_go(self._decode, _encode(manifest)))
         except errors.MALFORMED:
             return  # the watch will report it, and it is skipped then
         known = self.store.get(new.metadata.key)
@@ -122,6 +138,8 @@ class Cache(Generic[T]):
             self._start_over(version)
         for key in self.store.keys_up_to(version) - seen:
             self._remove(key)
+        for key in self.unreadable.keys() - seen:
+            del self.unreadable[key]
         self.advance(version)
 
     def expire(self) -> None:
@@ -137,6 +155,7 @@ class Cache(Generic[T]):
         raise errors.Gone(errors.Status(message=f"{message}, as after a restored backup", code=410))
 
     def _put(self, key: Key, new: T) -> None:
+        self.unreadable.pop(key, None)
         old = self.store.get(key)
         unconfirmed = key in self._unconfirmed
         if old is not None and not unconfirmed and _same_version(old, new):
@@ -151,6 +170,7 @@ class Cache(Generic[T]):
         self._size.inc(len(self.store) - before)
 
     def _remove(self, key: Key) -> None:
+        self.unreadable.pop(key, None)
         old = self.store.remove(key)
         if old is None:
             return
@@ -160,14 +180,17 @@ class Cache(Generic[T]):
             self._notify(Change(reported, None))
 
     def _notify(self, change: Change[T]) -> None:
-        for handler in self._handlers:
+        self._call(self._handlers, change)
+
+    def _call(self, handlers: Iterable[Callable[[V], None]], value: V) -> None:
+        for handler in handlers:
             try:
-                handler(change)
+                handler(value)
             except Exception:
                 log.exception("Change handler failed", extra={"resource": str(self._resource)})
 
     def _skip(self, raw: msgspec.Raw, error: Exception) -> Metadata:
-        """Skip an object that does not fit its type: it must not stop the others."""
+        """Keep an object out of the store that does not fit its type: it must not stop others."""
         metadata = _identity(raw)
         log.warning(
             "Skipped an object that does not fit its type",
@@ -176,6 +199,8 @@ class Cache(Generic[T]):
         self._undecodable.inc()
         if not self.store.has_newer(metadata.key, metadata.resource_version):
             self._remove(metadata.key)
+            self.unreadable[metadata.key] = unreadable = Unreadable(metadata, str(error))
+            self._call(self._on_unreadable, unreadable)
         return metadata
 
 
@@ -183,6 +208,7 @@ class _Identity(msgspec.Struct, rename="camel"):
     name: str
     resource_version: str
     namespace: str = ""
+    labels: Any = None
 
 
 class _Anything(msgspec.Struct):
@@ -201,8 +227,12 @@ def _identity(raw: msgspec.Raw) -> Metadata:
         raise errors.Undecodable(
             f"the server sent an object without a name or a version: {error}"
         ) from error
+    labels = found.labels if isinstance(found.labels, dict) else {}
     return Metadata(
-        name=found.name, namespace=found.namespace, resource_version=found.resource_version
+        name=found.name,
+        namespace=found.namespace,
+        resource_version=found.resource_version,
+        labels={name: value for name, value in labels.items() if isinstance(value, str)},
     )
 
 

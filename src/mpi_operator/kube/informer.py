@@ -12,7 +12,7 @@ objects with what it has, so that handlers get only changes.
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
@@ -20,7 +20,7 @@ import msgspec
 
 from . import errors
 from .backoff import Backoff
-from .cache import Cache, Handler
+from .cache import Cache, Handler, Unreadable
 from .client import INITIAL_EVENTS_END, Client, EventType, Selector, WatchEvent, WatchOptions
 from .noop_metrics import NOOP_METRICS
 from .objects import Object
@@ -79,6 +79,15 @@ class Informer(Generic[T]):
     def on_change(self, handler: Handler[T]) -> None:
         """Call `handler` with every change from now on. It must not block."""
         self._cache.on_change(handler)
+
+    @property
+    def unreadable(self) -> Mapping[Key, Unreadable]:
+        """The objects that do not fit their type, and so are not in the store."""
+        return self._cache.unreadable
+
+    def on_unreadable(self, handler: Callable[[Unreadable], None]) -> None:
+        """Call `handler` with every object that does not fit its type. It must not block."""
+        self._cache.on_unreadable(handler)
 
     def wrote(self, manifest: Manifest) -> None:
         """Store the server's answer to a write before the watch reports it."""

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube import errors
-from mpi_operator.kube.cache import Cache, Change
+from mpi_operator.kube.cache import Cache, Change, Unreadable
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.objects import Pod
 from mpi_operator.kube.resources import PODS, Key
@@ -20,7 +20,7 @@ from mpi_operator.kube.resources import PODS, Key
 # An object that fits its type, and two that do not; the last one not even in its metadata.
 FINE: dict[str, Any] = {}
 ODD = {"status": {"phase": 7}}
-ODDER = {"metadata": {"labels": None}}
+ODDER = {"metadata": {"labels": {"a": 7}}}
 
 
 def pod(name="x", version=1, odd=FINE):
@@ -268,6 +268,42 @@ def test_an_object_that_does_not_fit_can_go(odd):
     watched.saw("x", 1)
     watched.cache.lost(raw(pod("x", 2, odd)))
     assert watched.content == {}
+
+
+@pytest.mark.parametrize("odd", [ODD, ODDER], ids=json.dumps)
+def test_an_object_that_does_not_fit_is_known_until_it_fits_or_goes(odd):
+    watched = WatchedCache()
+    reported: list[Unreadable] = []
+    watched.cache.on_unreadable(reported.append)
+    watched.saw("x", 1, odd=odd)
+    assert [each.metadata.key for each in reported] == [key("x")]
+    assert list(watched.cache.unreadable) == [key("x")]
+    watched.saw("x", 2)
+    assert watched.cache.unreadable == {}
+    watched.saw("x", 3, odd=odd)
+    watched.cache.lost(raw(pod("x", 4, odd)))
+    assert watched.cache.unreadable == {}
+    watched.saw("x", 5, odd=odd)
+    watched.census(6)
+    assert watched.cache.unreadable == {}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"metadata": {"labels": None}}, id="metadata"),
+        pytest.param({"status": {"phase": None, "conditions": [None]}}, id="status"),
+        pytest.param({"spec": None}, id="all of the spec"),
+    ],
+)
+def test_null_is_the_same_as_absent(odd):
+    watched = WatchedCache()
+    watched.saw("x", 1, odd=odd)
+    watched.wrote("y", 2)
+    assert watched.content == {"x": 1, "y": 2}
+    known = watched.cache.store.get(key("x"))
+    assert known is not None
+    assert known == Pod(metadata=known.metadata)
 
 
 def test_an_odd_version_before_an_own_write_does_not_hide_it():
