@@ -93,7 +93,7 @@ def test_stale_caches_are_waited_for_longer_each_time(what):
     world.client.relent()
     world.settle()
     world.client.refuse("replace status of MPIJob", refused(409))
-    world.scale(3)
+    world.suspend()
     assert (world.reconcile())[1] == pytest.approx(0.1)
 
 
