@@ -127,7 +127,7 @@ def _stage(
 ) -> Manifest:
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
-        "kind": "Testbed",
+        "kind": "Stage",
         "metadata": {"name": name},
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": kind},

@@ -56,7 +56,7 @@ def test_only_pods_that_must_not_run_select_a_missing_node():
 
 def stages(**options):
     found = yaml.safe_load_all(kwok.configuration(**options))
-    return [each["metadata"]["name"] for each in found if each["kind"] == "Testbed"]
+    return [each["metadata"]["name"] for each in found if each["kind"] == "Stage"]
 
 
 def test_launchers_succeed_only_where_they_should():
