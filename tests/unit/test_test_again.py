@@ -23,7 +23,7 @@ UNSTABLE, BROKEN = "tests/test_it.py::test_unstable", "tests/test_it.py::test_st
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A tree with the script, a Python and two tests."""
-    for name in ("scripts", "tests", ".venv/bin", ".pytest_cache/v/cache"):
+    for name in ("scripts", "tests", ".venv/bin"):
         (tmp_path / name).mkdir(parents=True)
     shutil.copy(ROOT / "scripts" / "test-again", tmp_path / "scripts")
     python = tmp_path / ".venv/bin/python"
@@ -34,12 +34,13 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def second_run(
-    checkout: Path, failed: list[str], **environment: str
+    checkout: Path, failed: list[str], *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    lastfailed = checkout / ".pytest_cache/v/cache/lastfailed"
-    lastfailed.write_text(json.dumps(dict.fromkeys(failed, True)))
+    cache = checkout / (arguments[1] if arguments else ".pytest_cache") / "v/cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(failed, True)))
     return subprocess.run(
-        [checkout / "scripts/test-again"],
+        [checkout / "scripts/test-again", *arguments],
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
@@ -55,6 +56,15 @@ def test_a_test_that_passes_alone_is_named_and_fails_the_run_where_that_is_forbi
     assert "UNSTABLE" in run.stderr
     assert UNSTABLE in run.stderr
     assert run.returncode == code
+
+
+@pytest.mark.parametrize(("failed", "code"), [([UNSTABLE], 0), ([UNSTABLE, BROKEN], 1)])
+def test_a_run_of_another_python_has_a_cache_of_its_own(
+    checkout: Path, failed: list[str], code: int
+) -> None:
+    run = second_run(checkout, failed, ".venv/bin/python", ".pytest_cache/3.99", "tests")
+    assert run.returncode == code
+    assert ("UNSTABLE" in run.stderr) == (code == 0)
 
 
 def test_a_test_that_fails_again_fails_the_run(checkout: Path) -> None:

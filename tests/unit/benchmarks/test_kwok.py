@@ -1,4 +1,4 @@
-"""What kwok is told."""
+"""The configuration of kwok."""
 
 import yaml
 

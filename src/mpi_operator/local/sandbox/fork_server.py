@@ -14,11 +14,10 @@ Run as `python -S -E -s -c …` (see `host.py`), so it imports next to nothing.
 from __future__ import annotations
 
 import os
-import select
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from . import messages, process_tree, syscalls
-from .pod_init import NamespacePodInit, PodInit, describe, kill_all, wake_on_child
+from .pod_init import NamespacePodInit, PodInit, describe, kill_all, serve, wake_on_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class ForkServer:
 
     def __init__(self, node: socket) -> None:
         self._node = node
-        self._inbox = messages.Inbox(node)
         self._wakeup = wake_on_child()
         self._pod_inits: dict[int, int] = {}  # pid → the node's id for it
         self._has_plain = False
@@ -66,21 +64,8 @@ class ForkServer:
         self._lifeline, self._life = os.pipe()
 
     def serve(self) -> None:
-        poll = select.poll()
-        for descriptor in (self._node.fileno(), self._wakeup):
-            poll.register(descriptor, select.POLLIN)
-        while True:
-            ready = {descriptor for descriptor, _ in poll.poll()}
-            if self._wakeup in ready:
-                os.read(self._wakeup, 4096)
-            self._reap()
-            if self._node.fileno() in ready:
-                try:
-                    messages = self._inbox.read()
-                except EOFError:
-                    return
-                for message, descriptors in messages:
-                    self._handle(message, descriptors)
+        """Handle requests of the node until it closes the socket."""
+        serve(self._node, self._wakeup, self._reap, self._handle)
 
     def end(self, adopts: bool) -> None:
         """Kill every sandbox, and all processes that a killed init process has left."""

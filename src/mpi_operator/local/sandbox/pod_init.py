@@ -36,29 +36,12 @@ class PodInit:
     def __init__(self, control: socket, lifeline: int) -> None:
         self._control = control
         self._lifeline = lifeline
-        self._inbox = messages.Inbox(control)
         self._running: dict[int, int] = {}  # pid → the node's id for it
         self._wakeup = wake_on_child()
 
     def serve(self) -> None:
         """Handle requests of the node until it closes the socket."""
-        poll = select.poll()
-        for descriptor in (self._control.fileno(), self._lifeline, self._wakeup):
-            poll.register(descriptor, select.POLLIN)
-        while True:
-            ready = {descriptor for descriptor, _ in poll.poll()}
-            if self._lifeline in ready:
-                return
-            if self._wakeup in ready:
-                os.read(self._wakeup, 4096)
-            self._reap()
-            if self._control.fileno() in ready:
-                try:
-                    messages = self._inbox.read()
-                except EOFError:
-                    return
-                for message, descriptors in messages:
-                    self._handle(message, descriptors)
+        serve(self._control, self._wakeup, self._reap, self._handle, self._lifeline)
 
     def send(self, **facts: object) -> None:
         """Send a message to the node, if it is still there."""
@@ -275,6 +258,33 @@ def _reap_quietly() -> None:
             pass
     except ChildProcessError:
         pass
+
+
+def serve(
+    control: socket,
+    wakeup: int,
+    reap: Callable[[], None],
+    handle: Callable[[Message, list[int]], None],
+    lifeline: int | None = None,
+) -> None:
+    """Reap children and handle requests, until the control socket or the lifeline is closed."""
+    inbox, poll = messages.Inbox(control), select.poll()
+    for descriptor in (control.fileno(), wakeup, *(() if lifeline is None else (lifeline,))):
+        poll.register(descriptor, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if lifeline in ready:
+            return
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+        reap()
+        if control.fileno() in ready:
+            try:
+                requests = inbox.read()
+            except EOFError:
+                return
+            for message, descriptors in requests:
+                handle(message, descriptors)
 
 
 def wake_on_child() -> int:
