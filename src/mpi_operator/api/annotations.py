@@ -15,10 +15,20 @@ FORCE_DELETE_LOST_WORKERS = _PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = _PREFIX + "ttl-deletes-job"
 INIT_TIMEOUT = _PREFIX + "init-timeout"
 LOST_WORKERS = _PREFIX + "lost-workers"
+MAIN_CONTAINER = _PREFIX + "main-container"
+LAUNCHER_RESTART_POLICY = _PREFIX + "launcher-restart-policy"
+WORKER_RESTART_POLICY = _PREFIX + "worker-restart-policy"
+
+# On a job, set by the conversion between API versions (docs/decisions/0006-api-versions.md).
+WRITTEN_IN = _PREFIX + "written-in"
+CONVERTED_FIELDS = _PREFIX + "converted-fields"
+CONVERSION_ERROR = _PREFIX + "conversion-error"
+UNITS_PER_NODE = _PREFIX + "processing-units-per-node"
 
 # On the ConfigMap of a job: what the operator has to remember across restarts.
 WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
 LAUNCHER_LAST_FAILURE = _PREFIX + "launcher-last-failure"
+PROFILE = _PREFIX + "profile"
 
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"
