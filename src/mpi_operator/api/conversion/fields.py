@@ -109,18 +109,15 @@ def without_implied(job: Manifest, implied: Mapping[Place, object]) -> Manifest:
 
 @cache
 def hub_defaults() -> Mapping[Place, object]:
-    """What the hub has by default in fields that no old version had."""
-    spec = schema.job()["properties"]["spec"]["properties"]
-    hub_only = (
-        "runLauncherAsWorker",
-        "sshAuthMountPath",
-        "launcherCreationPolicy",
-        "mpiImplementation",
-    )
-    return {
-        **{("spec", name): spec[name]["default"] for name in hub_only},
-        (*RUN_POLICY, "suspend"): False,
-    }
+    """What the hub has by default, but for slots: old jobs usually give them."""
+    spec = schema.job()["properties"]["spec"]
+    defaults = _defaults(spec, ("spec",)) | _defaults(spec["properties"]["runPolicy"], RUN_POLICY)
+    return {place: value for place, value in defaults.items() if place[-1] != "slotsPerWorker"}
+
+
+def _defaults(shape: schema.Schema, place: Place) -> dict[Place, object]:
+    fields = shape["properties"].items()
+    return {(*place, name): each["default"] for name, each in fields if "default" in each}
 
 
 def without_stale_error(job: Manifest) -> Manifest:
