@@ -18,7 +18,6 @@ CLEAN_POD_POLICY = (*RUN_POLICY, "cleanPodPolicy")
 ACTIVE_DEADLINE = (*RUN_POLICY, "activeDeadlineSeconds")
 LAUNCHER = ("spec", "mpiReplicaSpecs", "Launcher")
 WORKER = ("spec", "mpiReplicaSpecs", "Worker")
-FIRST_CONTAINER = ("template", "spec", "containers", "0")
 MAIN_CONTAINER = ("spec", "mainContainer")
 
 
