@@ -18,6 +18,7 @@ import msgspec
 
 from mpi_operator.api import annotations, conditions
 from mpi_operator.api.conditions import Reason
+from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import Implementation, MPIJob, MPIJobStatus
 
 from . import pod_state
@@ -69,7 +70,7 @@ def is_bare_mpirun(job: MPIJob) -> bool:
 
     What a script or another program would do is not known.
     """
-    container = job.spec.launcher.template["spec"]["containers"][0]
+    container = main_container(job, job.spec.launcher)
     command: list[str] = container.get("command") or []
     arguments: list[str] = container.get("args") or []
     return (
