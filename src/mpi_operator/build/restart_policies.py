@@ -47,7 +47,5 @@ def pod_failure_policy(job: MPIJob) -> Manifest:
 
 def _policy(job: MPIJob, replica: LauncherSpec | WorkerSpec) -> str:
     is_launcher = isinstance(replica, LauncherSpec)
-    name = (
-        annotations.LAUNCHER_RESTART_POLICY if is_launcher else annotations.WORKER_RESTART_POLICY
-    )
+    name = annotations.LAUNCHER_RESTART_POLICY if is_launcher else annotations.WORKER_RESTART_POLICY
     return annotations.restart_policy(job.metadata.annotations, name)
