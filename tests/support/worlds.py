@@ -366,7 +366,7 @@ class World:
     def launcher_pod_fails(self, exit_code: int = 0) -> None:
         """A try fails, and the Job controller counts it and makes another pod, or gives up."""
         if self._launcher_is_at_work():
-            ended = {"containerStatuses": terminated(exit_code)} if exit_code else {}
+            ended: Manifest = {"containerStatuses": terminated(exit_code)} if exit_code else {}
             self._set_launcher_pods("Failed", **ended)
 
     def launcher_pod_succeeds(self) -> None:

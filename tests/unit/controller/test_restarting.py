@@ -96,7 +96,7 @@ def test_events_report_each_change_once():
 
 
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff"}}
-RUNS = {"running": {}}
+RUNS = {"running": {"startedAt": "2026-03-01T12:00:00Z"}}
 ENDED = {"terminated": {"exitCode": 1}}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -132,7 +133,7 @@ async def test_a_job_of_v1_goes_with_its_ttl():
     async with a_world() as cluster:
         await cluster.create(MPI_JOBS, in_v1(ttlSecondsAfterFinished=0))
         for resource in (MPI_JOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS):
-            await until(lambda resource=resource: is_empty(cluster, resource), 10)
+            await until(partial(is_empty, cluster, resource), 10)
 
 
 async def test_a_job_of_v1_ends_with_a_worker_that_fails():
