@@ -1,22 +1,25 @@
 """A thread with its own event loop, in which an asynchronous context is held open."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class LoopThread(Generic[T]):
     """Enters a context in a thread of its own, and leaves it there when it is left here.
 
-        async with LoopThread(serve, "webhook") as port:
-            ...
-
-    An error on entering is raised here.
+    thread = LoopThread(serve, "webhook")
+    port = await thread.start()     # raises what entering the context raises
+    async with thread:
+        ...
     """
 
     def __init__(self, enter: Callable[[], AbstractAsyncContextManager[T]], name: str) -> None:
@@ -25,14 +28,22 @@ class LoopThread(Generic[T]):
         self._ended: Future[None] = Future()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
-    async def __aenter__(self) -> T:
+    async def start(self) -> T:
+        """Enter the context; its value."""
         self._thread.start()
         return await asyncio.wrap_future(self._started)
+
+    async def __aenter__(self) -> Self:
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         with suppress(RuntimeError):  # the thread has ended and closed its loop
             self._loop.call_soon_threadsafe(self._stop.set)
-        await self.ended()
+        try:
+            await self.ended()
+        except Exception as error:
+            facts = {"thread": self._thread.name, "error": repr(error)}
+            logger.warning("A thread did not end as it should", extra=facts)
 
     async def ended(self) -> None:
         """Wait until the thread has ended; raises what ended it, if that is an error."""

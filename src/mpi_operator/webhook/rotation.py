@@ -104,7 +104,7 @@ def next_state(
     """
     if state.current.expires_at <= now:
         return first_state(issuer, names, now)  # the operator was away for years
-    state = _without_expired(state, now)
+    state = _without_expired(state, now - times.trust_delay)  # clocks differ
     state = _with_upcoming(state, now, times, issuer)
     state = _with_trust(state, now, trusted)
     if _may_take_over(state, now, times):
