@@ -4,6 +4,7 @@ A request that is not a review gets 400. A bug while deciding about admission ge
 failurePolicy of the webhook applies. Nothing logs the body of a request: jobs contain secrets.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -150,4 +151,15 @@ async def served(
         logger.info("Serving webhooks", extra={"port": bound})
         yield bound
     finally:
-        await runner.cleanup()
+        await _close(runner)
+
+
+async def _close(runner: web.AppRunner) -> None:
+    """Answer what is being asked, then close every connection."""
+    connections = runner.server.connections if runner.server else []
+    transports = [each.transport for each in connections]
+    await runner.cleanup()
+    for transport in transports:
+        if transport is not None:
+            transport.abort()  # closing it would wait for the other side's goodbye
+    await asyncio.sleep(0)

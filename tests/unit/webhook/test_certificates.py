@@ -42,9 +42,7 @@ def test_a_certificate_does_not_outlive_its_authority():
 
 
 def test_no_two_authorities_have_the_same_name(rotating):
-    names = {
-        x509.load_pem_x509_certificate(each.encode()).subject for each in rotating.authorities
-    }
+    names = {x509.load_pem_x509_certificate(each.encode()).subject for each in rotating.authorities}
     assert len(names) == 3
 
 

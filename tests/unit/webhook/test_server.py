@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import ssl
 import time
 
@@ -58,9 +59,7 @@ class Server:
 
     def count(self, endpoint, outcome):
         labels = {"endpoint": endpoint, "outcome": outcome}
-        return self.registry.get_sample_value(
-            "mpi_operator_webhook_duration_seconds_count", labels
-        )
+        return self.registry.get_sample_value("mpi_operator_webhook_duration_seconds_count", labels)
 
 
 @pytest.fixture
@@ -251,8 +250,6 @@ async def test_only_its_own_names_are_served(server):
 
 
 async def test_no_file_is_left_open_by_loading_certificates(server):
-    import os
-
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         server.serve(server.authority)
