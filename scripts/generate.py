@@ -14,6 +14,7 @@ from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.operator import exit_codes, options
+from mpi_operator.webhook.metrics import WebhookMetrics
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
@@ -26,10 +27,12 @@ HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 def metrics_reference() -> str:
     """Every metric with its labels and its meaning."""
     JobMetrics(jobs := CollectorRegistry())
+    WebhookMetrics(webhook := CollectorRegistry())
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (
         f"{HEADER}# Metrics\n\n## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"## Webhook\n\n{columns}{''.join(_metric_rows(webhook))}\n"
         f"## Kubernetes client (`mpi_operator.kube`)\n\n{columns}"
         f"{''.join(_metric_rows(kube))}\n"
         "The operator also exports `process_…` and `python_info`, like every Python program.\n"
