@@ -19,7 +19,7 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import deployment, job_reference, manifests  # noqa: E402
+from scripts import deployment, job_reference, manifests, webhooks  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -121,6 +121,18 @@ def gang_scheduling_roles() -> str:
     )
 
 
+def webhook_roles() -> str:
+    return manifests.written(
+        manifests.webhooks(), "Additional roles for an operator without --webhooks=off."
+    )
+
+
+def webhook_service() -> str:
+    return manifests.written(
+        webhooks.everything(), "How the API server calls an operator without --webhooks=off."
+    )
+
+
 def whole_installation() -> str:
     """The whole installation in one file, in the order in which objects can be created."""
     return manifests.written(
@@ -128,8 +140,10 @@ def whole_installation() -> str:
             deployment.namespace(),
             custom_resource_definition(),
             *manifests.cluster(),
+            *manifests.webhooks(),
             deployment.deployment(),
             deployment.disruption_budget(),
+            *webhooks.everything(),
         ],
         "MPI Operator for all namespaces. Install it with kubectl apply -f.",
     )
@@ -137,13 +151,15 @@ def whole_installation() -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     "deploy/crds/mpijobs.kubeflow.org.yaml": crd,
-    "deploy/crds/mpijobs.kubeflow.org-v2beta1-only.yaml": crd_with_v2beta1_only,
     "deploy/mpi-operator.yaml": whole_installation,
     "deploy/rbac/account.yaml": account,
     "deploy/rbac/cluster.yaml": cluster_roles,
     "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,
     "deploy/rbac/namespaced.yaml": namespaced_roles,
     "deploy/rbac/users.yaml": user_roles,
+    "deploy/rbac/webhooks.yaml": webhook_roles,
+    "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml": crd_with_v2beta1_only,
+    "deploy/webhooks.yaml": webhook_service,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_fields,
     "docs/reference/operator.md": operator_reference,

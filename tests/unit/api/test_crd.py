@@ -14,8 +14,8 @@ from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.api.versions import OLD_VERSIONS, v1, v1alpha1, v1alpha2
 from mpi_operator.api.versions import schema as old_schemas
 
-FILES = Path(__file__).parents[3] / "deploy/crds"
-FILE = FILES / "mpijobs.kubeflow.org.yaml"
+DEPLOY = Path(__file__).parents[3] / "deploy"
+FILE = DEPLOY / "crds/mpijobs.kubeflow.org.yaml"
 ANNOTATION_LIMIT = 262_144
 STRUCTS = {
     value
@@ -31,7 +31,7 @@ def test_the_file_is_what_the_types_say():
 
 
 def test_there_is_a_file_with_v2beta1_only():
-    file = FILES / "mpijobs.kubeflow.org-v2beta1-only.yaml"
+    file = DEPLOY / "v2beta1-only/mpijobs.kubeflow.org.yaml"
     assert yaml.safe_load(file.read_text()) == v2beta1_only()
 
 

@@ -2,7 +2,7 @@
 
 They are only described here: jobs are decoded as v2beta1, after the conversion. No field has a
 default and every object accepts unknown fields, so that the API server neither adds nor drops
-anything in these versions. Fields that v2beta1 added appear in v1 and v1alpha2 as they are.
+anything in these versions. Fields that v2beta1 added appear in older versions as they are.
 """
 
 from collections.abc import Mapping

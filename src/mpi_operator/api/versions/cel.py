@@ -23,18 +23,19 @@ _SOME_WORKERS_V1 = SOME_WORKERS | {
     "|| (has(oldSelf.mpiReplicaSpecs['Worker'].replicas) "
     "&& oldSelf.mpiReplicaSpecs['Worker'].replicas == 0)",
 }
+# None is right for a job of another version that has no workers. Admission refuses it otherwise.
 _ONE_TOTAL = {
     "rule": "[has(self.gpus), has(self.processingUnits), has(self.replicas)]"
-    ".exists_one(is_set, is_set)",
-    "message": "exactly one of gpus, processingUnits and replicas must be set; a job with gpus or "
+    ".filter(is_set, is_set).size() <= 1",
+    "message": "only one of gpus, processingUnits and replicas may be set; a job with gpus or "
     "processingUnits cannot be scaled: change that field instead",
     "fieldPath": ".replicas",
 }
 # Only for changes: a job of another version may have no workers.
 _SOME_REPLICAS = {
     "rule": "!has(self.replicas) || !has(oldSelf.replicas) || self.replicas > 0 "
-    "|| oldSelf.replicas == 0",
-    "message": "must be at least 1",
+    "|| oldSelf.replicas == 0 || (has(self.runLauncherAsWorker) && self.runLauncherAsWorker)",
+    "message": "must be at least 1 unless runLauncherAsWorker is true",
     "fieldPath": ".replicas",
 }
 
@@ -46,5 +47,5 @@ RULES: dict[type, list[Rule]] = {
     v1alpha2.MPIJobSpec: [SOME_WORKERS, SAME_MANAGER],
     v1alpha2.ReplicaSpecs: ROLES,
     v1alpha1.MPIJob: name_rules("(has(self.spec.replicas) ? self.spec.replicas : 0)"),
-    v1alpha1.MPIJobSpec: [_ONE_TOTAL, _SOME_REPLICAS, containers("self", "")],
+    v1alpha1.MPIJobSpec: [_ONE_TOTAL, _SOME_REPLICAS, SAME_MANAGER, containers("self", "")],
 }

@@ -6,7 +6,19 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpi_operator.api import types
-from mpi_operator.api.types import Metadata, Natural32, Natural64, Part, PodTemplate, Replicas
+from mpi_operator.api.types import (
+    CleanPodPolicy,
+    Implementation,
+    LauncherCreationPolicy,
+    Manager,
+    Metadata,
+    Natural32,
+    Natural64,
+    Part,
+    PodTemplate,
+    Replicas,
+    SchedulingPolicy,
+)
 
 Positive32 = Annotated[int, Meta(ge=1, extra_json_schema={"format": "int32"})]
 Units = Annotated[
@@ -41,6 +53,35 @@ class LauncherState(StrEnum):
     FAILED = "Failed"
 
 
+class RunPolicy(Part, frozen=True):
+    """Cleanup and suspension of the job, as v2beta1 has them."""
+
+    clean_pod_policy: CleanPodPolicy | None = None
+    """Which worker pods to delete after the job has finished. `Running` keeps terminated pods and
+    their logs. Defaults to `All`."""
+
+    ttl_seconds_after_finished: Natural32 | None = None
+    """How long to keep the launcher after the job has finished, in seconds. Defaults to no
+    limit."""
+
+    active_deadline_seconds: Natural64 | None = None
+    """Use `spec.activeDeadlineSeconds`, which wins if both are given."""
+
+    backoff_limit: Natural32 | None = None
+    """Use `spec.backoffLimit`, which wins if both are given."""
+
+    scheduling_policy: SchedulingPolicy | None = None
+    """How a gang scheduler schedules the pods. Has no effect without gang scheduling."""
+
+    suspend: bool | None = None
+    """Whether the job is suspended. Suspending a running job deletes its pods; resuming it starts
+    it from the beginning."""
+
+    managed_by: Manager | None = None
+    """Controller that runs the job: `kubeflow.org/mpi-operator` (the default) or
+    `kueue.x-k8s.io/multikueue`. Immutable."""
+
+
 class MPIJobSpec(Part, frozen=True):
     """The desired state of a job. It has exactly one of gpus, processingUnits and replicas."""
 
@@ -64,7 +105,8 @@ class MPIJobSpec(Part, frozen=True):
     `--processing-resource-type`."""
 
     replicas: Replicas | None = None
-    """Number of workers, at least 1. Their resources are in the template."""
+    """Number of workers, at least 1 unless `runLauncherAsWorker` is true. Their resources are in
+    the template."""
 
     slots_per_worker: Natural32 | None = None
     """Number of ranks that each worker can run. Defaults to the processing units of a worker."""
@@ -81,6 +123,26 @@ class MPIJobSpec(Part, frozen=True):
     template: PodTemplate | None = None
     """Pod template for the launcher and the workers. The launcher's first container gets no
     resources, the workers' first container gets no command."""
+
+    main_container: str | None = None
+    """Name of the container that runs MPI. Defaults to the first container."""
+
+    run_policy: RunPolicy | None = None
+    """Cleanup and suspension of the job, as v2beta1 has them."""
+
+    run_launcher_as_worker: bool | None = None
+    """Whether ranks run in the launcher, too. Defaults to `false`."""
+
+    ssh_auth_mount_path: str | None = None
+    """Where the SSH keys are mounted: the `.ssh` directory of the user that the containers run as.
+    Defaults to `/root/.ssh`."""
+
+    launcher_creation_policy: LauncherCreationPolicy | None = None
+    """When to create the launcher: `AtStartup`, together with the workers, or
+    `WaitForWorkersReady` (the default)."""
+
+    mpi_implementation: Implementation | None = None
+    """MPI implementation in the images. Defaults to `OpenMPI`."""
 
 
 class MPIJobStatus(types.MPIJobStatus, frozen=True):
