@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.kube.resources import Key
-from mpi_operator.webhook.admission_response import Admission
+from mpi_operator.webhook import admission
 from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
 from mpi_operator.webhook.server import Decisions
@@ -66,6 +66,6 @@ def decisions(options: Options) -> Decisions:
     )
     return Decisions(
         convert=lambda manifest, version: convert(manifest, version, units),
-        validate=lambda request: Admission(allowed=True),
-        mutate=lambda request: Admission(allowed=True),
+        validate=lambda request: admission.validate(request, units),
+        mutate=admission.mutate,
     )

@@ -1,8 +1,8 @@
 """The caBundle of the CRD and of the webhook configurations, kept by the webhook itself."""
 
 import base64
-import logging
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -58,7 +58,8 @@ async def works(client: HttpClient, home: str) -> bool:
     try:
         with suppress(errors.AlreadyExists):
             await client.create(V1, job)
-        return (await client.get(V1, "probe", home))["apiVersion"] == "kubeflow.org/v1"
+        found = await client.get(V1, "probe", home)
+        return bool(found["apiVersion"] == "kubeflow.org/v1")
     except errors.ApiError:
         return False
 
@@ -231,5 +232,5 @@ def forbidden(caplog):
     ]
 
 
-def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[logging.LogRecord]:
+def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[Any]:
     return [record for record in caplog.records if text in record.getMessage()]

@@ -43,6 +43,8 @@ def mutate(request):
 class Server:
     """A server with its authority."""
 
+    port = 0
+
     def __init__(self):
         self.authority = certificates.new_authority(time.time(), 1000)
         self.live = LiveContext()
