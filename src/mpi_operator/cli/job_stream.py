@@ -202,7 +202,8 @@ class JobStream:
 
 
 def role_of(pod: Manifest) -> str:
-    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.JOB_ROLE, "")
+    """The role of a pod. Its `job-role` depends on the API version that the job was written in."""
+    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.REPLICA_TYPE, "")
     return role
 
 
