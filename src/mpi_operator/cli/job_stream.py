@@ -202,8 +202,7 @@ class JobStream:
 
 
 def role_of(pod: Manifest) -> str:
-    """The role of a pod. Its `job-role` depends on the API version that the job was written in."""
-    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.REPLICA_TYPE, "")
+    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.JOB_ROLE, "")
     return role
 
 
