@@ -29,6 +29,10 @@ _BOOKKEEPING = frozenset(
 )
 
 
+# Defaults that readers expect to see, and that other operators do not have.
+_ALWAYS_SHOWN = ("replicas", "slotsPerWorker")
+
+
 def cleaned(job: Manifest, *, keep_behavior: bool) -> Manifest:
     """A job without its status, and without metadata that is not the author's."""
     metadata = _mapping(job.get("metadata"))
@@ -67,7 +71,7 @@ def _fields_without_defaults(value: dict[str, Any], fields: Schema, written: obj
         known = fields.get("properties", {}).get(name) or fields.get("additionalProperties") or {}
         less = _without_defaults(inner, known, _mapping(written).get(name))
         is_default = less == known.get("default", ...) or less == {} != inner
-        if name in _mapping(written) or not is_default:
+        if name in _mapping(written) or name in _ALWAYS_SHOWN or not is_default:
             kept[name] = less
     return kept
 

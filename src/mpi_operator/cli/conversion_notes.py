@@ -1,6 +1,7 @@
 """What `mpijob convert` changes about a job, in sentences for its author."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,7 +12,9 @@ from mpi_operator.api.field_errors import Path, shown
 from mpi_operator.api.profiles import PROFILES, Profile
 from mpi_operator.api.types import VERSION, Manifest
 
-_UNITS = {"gpus": "--gpus-per-node", "processingUnits": "--processing-units-per-node"}
+from .clean_manifest import cleaned, without_defaults
+
+_UNITS = {"gpus": "gpus_per_node", "processingUnits": "processing_units_per_node"}
 _MISSING = object()
 # Fields that an old version implies, by their path in v2beta1 and their own path if there is one.
 _IMPLIED = {
@@ -34,12 +37,21 @@ class Change:
     @cached_property
     def hub(self) -> Manifest:
         """The job in v2beta1."""
-        return convert(self.before, VERSION, self._units)
+        return self.in_hub(self.before)
 
-    @cached_property
-    def back(self) -> Manifest:
-        """The result, converted back: it lacks what the target cannot say."""
-        return convert(self.after, self.source, self._units)
+    def in_hub(self, job: Manifest) -> Manifest:
+        """Another form of the job in v2beta1, without bookkeeping."""
+        hub = cleaned(convert(job, VERSION, self._units), keep_behavior=False)
+        return without_defaults(hub, {})
+
+    def in_source(self, job: Manifest) -> Manifest:
+        """Another form of the job in the version that it comes from."""
+        return convert(job, self.source, self._units)
+
+    def per_node(self, total: str) -> int:
+        """The units of a node where the job does not say."""
+        units: int = getattr(self._units, _UNITS[total])
+        return units
 
 
 def version_of(job: Manifest) -> str:
@@ -51,6 +63,7 @@ def notes(change: Change) -> Iterator[str]:
     """One sentence for each thing that the job says or does differently."""
     yield from _units(change)
     yield from _implied(change)
+    yield from _becomes(change)
     yield from _lost(change)
     yield from _idle_workers(change)
     yield from _behaviour(change)
@@ -60,32 +73,39 @@ def notes(change: Change) -> Iterator[str]:
 
 
 def _units(change: Change) -> Iterator[str]:
-    if change.target == change.source:
-        return
-    for name, flag in _UNITS.items():
-        total = _at(change.before, "spec", name)
-        if total not in (None, _MISSING) and _at(change.after, "spec", name) is _MISSING:
-            workers = _at(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
-            yield f"spec.{name}: {total} becomes {workers} workers ({flag} decides)"
+    for name in _UNITS:
+        total = _given(change.before, "spec", name)
+        if total is not None and _given(change.after, "spec", name) is None:
+            per_node = _given(change.before, "spec", f"{name}PerNode") or change.per_node(name)
+            workers = _given(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
+            plural = "" if workers == 1 else "s"
+            yield f"spec.{name}: {total} means {workers} worker{plural}, with {per_node} per node"
 
 
 def _implied(change: Change) -> Iterator[str]:
     for path, own in _IMPLIED.items():
         value = _at(change.after, "spec", *path)
-        given = [_at(change.before, "spec", *each) for each in (path, own) if each]
-        if value is not _MISSING and all(each in (None, _MISSING) for each in given):
-            yield f"{_text(path)}: {shown(value)} is now explicit: {change.source} implies it"
+        given = [_given(change.before, "spec", *each) for each in (path, own) if each]
+        if value is not _MISSING and given == [None] * len(given):
+            yield f"{_text(path)}: {shown(value)} is explicit now; {change.source} implies it"
 
 
 def _lost(change: Change) -> Iterator[str]:
-    """What the target cannot say, apart from units, which are above."""
-    for path, value in _differences(change.before.get("spec"), change.back.get("spec"), ()):
+    """What v2beta1 or the target cannot say, apart from units, which are above."""
+    back = change.in_source(change.hub)
+    for path, value in _differences(change.before.get("spec"), back.get("spec"), ()):
+        if change.source != VERSION and change.in_hub(_without(change.before, path)) == change.hub:
+            yield f"{_text(path)}: {shown(value)} has no effect and is dropped"
+    after = change.in_hub(change.after)
+    for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
+        yield f"{_text(path)}: {shown(value)} is dropped: {change.target} cannot say it"
+
+
+def _becomes(change: Change) -> Iterator[str]:
+    """Values that are others now, in the same place."""
+    for path, value in _differences(change.before.get("spec"), change.after.get("spec"), ()):
         now = _at(change.after, "spec", *path)
-        if path[0] in _UNITS:
-            continue
-        if now is _MISSING or now == value:
-            yield f"{_text(path)}: {shown(value)} is dropped, because {change.target} cannot say it"
-        else:
+        if now is not _MISSING:
             yield f"{_text(path)}: {shown(value)} becomes {shown(now)}"
 
 
@@ -116,12 +136,11 @@ def _idle_workers(change: Change) -> Iterator[str]:
 
 def _behaviour(change: Change) -> Iterator[str]:
     old, new = _profile(change.before), _profile(change.after)
-    run_policy = _at(change.hub, "spec", "runPolicy")
-    policy = run_policy if isinstance(run_policy, dict) else {}
-    settings = _at(change.after, "metadata", "annotations")
-    if old.ttl_deletes_job != new.ttl_deletes_job and policy.get("ttlSecondsAfterFinished"):
-        yield from _ttl(new, settings if isinstance(settings, dict) else {})
-    if old.cleans_launcher != new.cleans_launcher and policy.get("cleanPodPolicy") == "All":
+    ttl = _given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    policy = _given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
+    if old.ttl_deletes_job != new.ttl_deletes_job and ttl is not None:
+        yield from _ttl(new, _given(change.after, "metadata", "annotations") or {})
+    if old.cleans_launcher != new.cleans_launcher and policy == "All":
         also = "also deletes" if new.cleans_launcher else "no longer deletes"
         yield f"cleanPodPolicy All {also} the launcher, with its logs"
     if old.failed_worker_fails_job != new.failed_worker_fails_job:
@@ -157,6 +176,14 @@ def _profile(job: Manifest) -> Profile:
 # --- places in a manifest
 
 
+def _without(job: Manifest, path: tuple[str | int, ...]) -> Manifest:
+    """A copy of a job that lacks a place below its spec."""
+    copy = deepcopy(job)
+    *parents, last = path
+    del _at(copy, "spec", *parents)[last]
+    return copy
+
+
 def _at(value: Any, *path: str | int) -> Any:
     for key in path:
         try:
@@ -164,6 +191,11 @@ def _at(value: Any, *path: str | int) -> Any:
         except (LookupError, TypeError):
             return _MISSING
     return value
+
+
+def _given(value: Any, *path: str | int) -> Any:
+    found = _at(value, *path)
+    return None if found is _MISSING else found
 
 
 def _text(path: tuple[str | int, ...]) -> str:

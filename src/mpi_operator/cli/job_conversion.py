@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mpi_operator.api.annotations import WRITTEN_IN
 from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.api.types import VERSION, Manifest
 
@@ -29,10 +30,24 @@ class Converted(NamedTuple):
 def convert_job(job: Mapping[str, Any], options: Options) -> Converted:
     """The job as its author would write it in another version."""
     before = as_json(job)
-    to_hub(before, options.units)  # raises if no version can say what the job means
-    after = cleaned(convert(before, options.to, options.units), keep_behavior=options.keep_behavior)
+    hub = to_hub(before, options.units)
+    if not options.keep_behavior:
+        hub = _rewritten(hub, options.to)
+    after = cleaned(convert(hub, options.to, options.units), keep_behavior=options.keep_behavior)
     after = _concise(after, before, options)
     return Converted(after, tuple(notes(Change(before, after, options.units))))
+
+
+def _rewritten(hub: Manifest, version: str) -> Manifest:
+    """The job as if it had been written in a version, so that it spells out what that implies not.
+
+    Absent means v2beta1.
+    """
+    metadata = hub.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), WRITTEN_IN: version}
+    if version == VERSION:
+        del annotations[WRITTEN_IN]
+    return {**hub, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _concise(after: Manifest, before: Manifest, options: Options) -> Manifest:

@@ -9,8 +9,10 @@ import yaml
 
 from .manifest_files import Document
 
-# Strings that Go reads as numbers or booleans although YAML for Python does not: 1e-3, y.
-_AMBIGUOUS = re.compile(r"[-+.]?[0-9][-+.:\w]*|[yYnN]")
+# Strings that Go reads as numbers or booleans, though PyYAML does not: 1e-3, 08, y.
+_AMBIGUOUS = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[box][0-9a-fA-F_]+|[yYnN]"
+)
 _STRING = "tag:yaml.org,2002:str"
 
 
