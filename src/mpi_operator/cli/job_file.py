@@ -62,11 +62,13 @@ def load(
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
-        lines = "\n".join(f"  {own(error)}" for error in invalid.errors)
+        # Both roles of v2beta1 may come from one place of the file.
+        lines = "\n".join(dict.fromkeys(f"  {own(error)}" for error in invalid.errors))
         raise InvalidInput(f"invalid {KIND} in {source}:\n{lines}") from invalid
     is_stdin = path == manifest_files.STANDARD_INPUT
     directory = Path.cwd() if is_stdin else path.absolute().parent
-    return LoadedJob(manifest, job, [*map(own, warnings(manifest))], directory)
+    notices = [*dict.fromkeys(map(own, warnings(manifest)))]
+    return LoadedJob(manifest, job, notices, directory)
 
 
 def parse(text: str, source: str) -> Manifest:
