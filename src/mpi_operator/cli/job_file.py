@@ -5,9 +5,9 @@ warnings name the fields of the version that the file is written in.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -19,6 +19,9 @@ from mpi_operator.kube.resources import Manifest
 from . import manifest_files
 from .outcome import InvalidInput
 
+if TYPE_CHECKING:
+    from .old_versions import OldJob
+
 NAMESPACE = "default"  # of every job that runs on this machine
 # Short names of the fields that people change most. They mean the same in every API version.
 SHORT = {
@@ -29,8 +32,6 @@ SHORT = {
     "backoffLimit": "spec.runPolicy.backoffLimit",
     "deadline": "spec.runPolicy.activeDeadlineSeconds",
 }
-
-_Translation: TypeAlias = Callable[[FieldError], FieldError]
 
 
 class LoadedJob(NamedTuple):
@@ -55,20 +56,18 @@ def load(
     source = manifest_files.source_name(path)
     written = parse(manifest_files.read(path), source)
     written = with_settings(written, [each for each in settings if not _is_short(each)])
-    manifest, own = _of_this_version(written, source, units or {})
-    manifest = with_settings(manifest, [each for each in settings if _is_short(each)])
+    old = _old_job(written, source, units or {})
+    manifest = with_settings(old.hub if old else written, filter(_is_short, settings))
     manifest = with_environment(manifest, variables)
     manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": NAMESPACE}
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
-        # Both roles of v2beta1 may come from one place of the file.
-        lines = "\n".join(dict.fromkeys(f"  {own(error)}" for error in invalid.errors))
-        raise InvalidInput(f"invalid {KIND} in {source}:\n{lines}") from invalid
+        errors = old.own(invalid.errors) if old else invalid.errors
+        raise _invalid_job(source, errors) from invalid
     is_stdin = path == manifest_files.STANDARD_INPUT
     directory = Path.cwd() if is_stdin else path.absolute().parent
-    notices = [*dict.fromkeys(map(own, warnings(manifest)))]
-    return LoadedJob(manifest, job, notices, directory)
+    return LoadedJob(manifest, job, old.warnings if old else warnings(manifest), directory)
 
 
 def parse(text: str, source: str) -> Manifest:
@@ -110,21 +109,27 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
 
 
 def _is_short(setting: str) -> bool:
-    return setting.partition("=")[0] in SHORT
+    name = setting.partition("=")[0]
+    return name in SHORT and name != "name"  # metadata is the same in every version
 
 
-def _of_this_version(
-    written: Manifest, source: str, units: Mapping[str, Any]
-) -> tuple[Manifest, _Translation]:
-    """The job in v2beta1, and how its errors read in the version that it is written in."""
+def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJob | None":
+    """The job of an older version; None if it is one of v2beta1."""
     if written.get("apiVersion") == API_VERSION:
-        return written, lambda error: error
-    from . import old_versions  # noqa: PLC0415 — few files need it
+        return None
+    from . import old_versions  # noqa: PLC0415 — few files need it, and it takes time
 
     try:
         return old_versions.read(written, units)
     except old_versions.Unconvertible as error:
-        raise InvalidInput(f"invalid {KIND} in {source}:\n  {error}") from error
+        raise _invalid_job(source, [error]) from error
+    except InvalidJob as invalid:
+        raise _invalid_job(source, invalid.errors) from invalid
+
+
+def _invalid_job(source: str, errors: Iterable[object]) -> InvalidInput:
+    lines = "\n".join(f"  {error}" for error in errors)
+    return InvalidInput(f"invalid {KIND} in {source}:\n{lines}")
 
 
 def _set(job: Manifest, path: str, value: Any, setting: str) -> None:

@@ -13,6 +13,7 @@ from .manifest_files import Document
 _AMBIGUOUS = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[box][0-9a-fA-F_]+|[yYnN]"
 )
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 _STRING = "tag:yaml.org,2002:str"
 
 
@@ -46,7 +47,8 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in text else '"' if _AMBIGUOUS.fullmatch(text) else None
+        is_quoted = _AMBIGUOUS.fullmatch(text) or _OTHER_BREAKS.search(text)
+        style = '"' if is_quoted else "|" if "\n" in text else None
         return self.represent_scalar(_STRING, text, style=style)
 
 

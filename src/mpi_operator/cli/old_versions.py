@@ -1,28 +1,40 @@
-"""Jobs of every API version in v2beta1, as the cluster converts them."""
+"""Jobs of every API version in v2beta1, converted and checked as the cluster does."""
 
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mpi_operator.api import annotations
-from mpi_operator.api.conversion import UnitSettings, UnknownVersion, convert, own_path
-from mpi_operator.api.field_errors import FieldError, Path
-from mpi_operator.api.types import GROUP, VERSION, Manifest, ReplicaType
-
-_ENTRIES = frozenset(ReplicaType)
+from mpi_operator.api.conversion import UnitSettings, UnknownVersion, convert
+from mpi_operator.api.field_errors import FieldError, InvalidJob
+from mpi_operator.api.types import GROUP, VERSION, Manifest
+from mpi_operator.webhook import job_errors, job_warnings, own_terms
 
 
 class Unconvertible(ValueError):
     """A job has no counterpart in another version: why, for its author."""
 
 
-def read(
-    written: Manifest, units: Mapping[str, Any]
-) -> tuple[Manifest, Callable[[FieldError], FieldError]]:
-    """A job in v2beta1, and how errors about it read in its own version."""
-    version = str(written.get("apiVersion")).removeprefix(f"{GROUP}/")
-    return to_hub(written, UnitSettings(**units)), partial(_own, version)
+class OldJob(NamedTuple):
+    """A valid job of an older version."""
+
+    version: str
+    hub: Manifest
+    warnings: Sequence[FieldError]
+
+    def own(self, errors: Sequence[FieldError]) -> list[FieldError]:
+        """Errors about the job in v2beta1, in the terms of its own version."""
+        return own_terms.translated(self.version, errors)
+
+
+def read(written: Mapping[str, Any], units: Mapping[str, Any]) -> OldJob:
+    """A job of an older version; InvalidJob if it cannot run."""
+    settings, job = UnitSettings(**units), as_json(written)
+    version = str(job.get("apiVersion")).removeprefix(f"{GROUP}/")
+    hub = to_hub(job, settings)
+    if errors := job_errors.errors(job, version, settings):
+        raise InvalidJob(errors)
+    return OldJob(version, hub, [*job_warnings.warnings(job, version, settings)])
 
 
 def to_hub(job: Mapping[str, Any], units: UnitSettings) -> Manifest:
@@ -31,10 +43,8 @@ def to_hub(job: Mapping[str, Any], units: UnitSettings) -> Manifest:
         hub = convert(as_json(job), VERSION, units)
     except UnknownVersion as error:
         raise Unconvertible(f"apiVersion: {error}") from error
-    problem = ((hub.get("metadata") or {}).get("annotations") or {}).get(
-        annotations.CONVERSION_ERROR
-    )
-    if problem is not None:
+    given = (hub.get("metadata") or {}).get("annotations") or {}
+    if problem := given.get(annotations.CONVERSION_ERROR):
         raise Unconvertible(problem)
     return hub
 
@@ -46,12 +56,3 @@ def as_json(job: Mapping[str, Any]) -> Manifest:
     except (TypeError, ValueError, RecursionError) as error:
         raise Unconvertible(f"a value cannot be written as JSON: {error}") from error
     return copy
-
-
-def _own(version: str, error: FieldError) -> FieldError:
-    """An error about v2beta1 as one about the version that the job is written in."""
-    place = Path()
-    for key in own_path(version, error.path.keys):
-        is_entry = isinstance(key, int) or key in _ENTRIES
-        place = place.entry(key) if is_entry else place.field(str(key))
-    return FieldError(place, error.message)
