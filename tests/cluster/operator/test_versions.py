@@ -45,7 +45,11 @@ async def test_a_job_of_each_old_version_runs_and_reads_as_its_own_operator_wrot
     for name in ("second", "third"):
         status = read[name]["status"]
         assert status["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {}}
-        assert [each["type"] for each in status["conditions"]] == ["Created", "Running", "Succeeded"]
+        assert [each["type"] for each in status["conditions"]] == [
+            "Created",
+            "Running",
+            "Succeeded",
+        ]
         assert status.keys() - {"observedGeneration", "selector"} == {
             "completionTime",
             "conditions",
