@@ -39,4 +39,6 @@ def _total_errors(job: Manifest) -> Iterator[FieldError]:
     """What is missing of the fields of v1alpha1 that determine the number of workers."""
     has_total = any(given(job, ("spec", name)) is not None for name in _TOTALS)
     if not has_total and given(job, ("metadata", "annotations", annotations.WRITTEN_IN)) is None:
-        yield FieldError(_SPEC.field("replicas"), required("one of gpus, processingUnits and replicas"))
+        yield FieldError(
+            _SPEC.field("replicas"), required("one of gpus, processingUnits and replicas")
+        )
