@@ -20,7 +20,7 @@ from mpi_operator.operator.options import Options
 from mpi_operator.operator.webhooks import decisions
 from tests.api.conftest import started_control_plane
 from tests.support.kubectl import Kubectl, Result
-from tests.support.versioned_jobs import RESOURCES, v1alpha1
+from tests.support.versions import RESOURCES, v1alpha1
 from tests.support.waiting import until
 from tests.support.webhook_replica import CONFIGURATION, CRD, MUTATING, VALIDATING, Replica, edit
 

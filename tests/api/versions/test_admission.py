@@ -5,7 +5,7 @@ import json
 from mpi_operator.kube.http import HttpClient
 from tests.support.kubectl import Kubectl
 from tests.support.mpijobs import changed
-from tests.support.versioned_jobs import RESOURCES, WRITTEN_IN, v1
+from tests.support.versions import RESOURCES, WRITTEN_IN, v1
 
 V1, V2BETA1 = RESOURCES["v1"], RESOURCES["v2beta1"]
 

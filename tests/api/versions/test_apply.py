@@ -6,7 +6,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 from tests.support.mpijobs import changed
-from tests.support.versioned_jobs import RESOURCES, v1, workers, workers_patch
+from tests.support.versions import RESOURCES, v1, workers, workers_patch
 
 V1, V2BETA1 = RESOURCES["v1"], RESOURCES["v2beta1"]
 

@@ -8,7 +8,7 @@ import yaml
 
 from mpi_operator.kube.http import HttpClient
 from tests.support.kubectl import Kubectl
-from tests.support.versioned_jobs import RESOURCES, typical, v1alpha1
+from tests.support.versions import RESOURCES, typical, v1alpha1
 
 from .conftest import Installation
 

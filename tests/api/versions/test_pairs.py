@@ -10,7 +10,7 @@ from mpi_operator.kube.client import Selector, WatchOptions
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 from tests.support.mpijobs import changed
-from tests.support.versioned_jobs import RESOURCES, WRITTEN_IN, typical, workers, workers_patch
+from tests.support.versions import RESOURCES, WRITTEN_IN, typical, workers, workers_patch
 
 PAIRS = list(product(VERSIONS, VERSIONS))
 

@@ -8,7 +8,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.support.mpijobs import changed, mpijob, template, without
-from tests.support.versioned_jobs import RESOURCES, v1, v1alpha1, v1alpha2, workers
+from tests.support.versions import RESOURCES, v1, v1alpha1, v1alpha2, workers
 
 SPECS = "spec.mpiReplicaSpecs"
 GPU = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}

@@ -10,7 +10,7 @@ from mpi_operator.api.conversion import VERSIONS, UnitSettings, convert
 from mpi_operator.webhook.admission import mutate, validate
 from mpi_operator.webhook.admission_response import Admission
 from tests.support.mpijobs import changed, mpijob, template, without
-from tests.support.versioned_jobs import WRITTEN_IN, v1alpha1
+from tests.support.versions import WRITTEN_IN, v1alpha1
 
 EIGHT = UnitSettings(gpus_per_node=8, processing_units_per_node=8)
 SPECS = "spec.mpiReplicaSpecs"

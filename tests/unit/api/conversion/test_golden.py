@@ -10,7 +10,7 @@ import yaml
 
 from mpi_operator.api.conversion import UnitSettings, convert
 from tests.support import golden
-from tests.support.versions import without_ours
+from tests.support.version_strategies import without_ours
 
 _DIRECTORY = Path(__file__).parent / "golden"
 _UNITS = UnitSettings(gpus_per_node=8)  # as the old prototype of the operator passed it

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpi_operator.api import annotations as names
 from mpi_operator.api.conversion import OURS, VERSIONS, UnitSettings, convert
 from mpi_operator.api.conversion.stored_form import stored_form
-from tests.support.versions import GARBAGE, OLD, jobs, without_ours
+from tests.support.version_strategies import GARBAGE, OLD, jobs, without_ours
 
 HUB = VERSIONS[0]
 PAIRS = tuple(permutations(VERSIONS, 2))
