@@ -22,7 +22,8 @@ def errors(job: Manifest, version: str, units: UnitSettings) -> list[FieldError]
     found = translated(version, _errors(hub))
     total = list(_total_errors(job, hub)) if version == "v1alpha1" else []
     # Units that do not divide leave the job without workers, which is not what its author wrote.
-    return total + [each for each in found if not total or each.path != _REPLICAS]
+    about_workers = (_SPEC, _REPLICAS) if total else ()
+    return total + [each for each in found if each.path not in about_workers]
 
 
 def _errors(hub: Manifest) -> Iterator[FieldError]:
