@@ -42,7 +42,7 @@ class LoopThread(Generic[T]):
         try:
             await self.ended()
         except Exception as error:
-            facts = {"thread": self._thread.name, "error": repr(error)}
+            facts = {"part": self._thread.name, "error": repr(error)}
             logger.warning("A thread did not end as it should", extra=facts)
 
     async def ended(self) -> None:

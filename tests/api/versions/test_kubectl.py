@@ -1,7 +1,6 @@
 """What people see with kubectl: the installation, the columns, a job of 2019, and scaling."""
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -77,14 +76,16 @@ startTime: "2019-07-09T22:15:51Z"
 def test_one_file_installs_everything(installation: Installation):
     assert installation.first.code == 0
     assert installation.first.errors == ""
-    outcomes = Counter(line.rpartition(" ")[2] for line in installation.first.output.splitlines())
-    assert outcomes.keys() == {"created"}
+    outcomes = {line.rpartition(" ")[2] for line in installation.first.output.splitlines()}
+    assert outcomes == {"created"}
 
 
 def test_a_second_time_it_changes_nothing(installation: Installation):
     assert installation.second.code == 0
-    outcomes = Counter(line.rpartition(" ")[2] for line in installation.second.output.splitlines())
-    assert outcomes.keys() == {"unchanged"}
+    changed = [line for line in installation.second.output.splitlines() if "unchanged" not in line]
+    # For these kinds kubectl always sends a patch: of an empty list, and of a selector.
+    usual = ("clusterrole.rbac.authorization.k8s.io/kubeflow-mpijobs-admin", "poddisruptionbudget")
+    assert not [line for line in changed if not line.startswith(usual)]
 
 
 async def test_a_job_of_2019_looks_as_it_did(client: HttpClient, namespace: str, kubectl: Kubectl):

@@ -1,10 +1,12 @@
 """What the API server and admission reject in older versions, with which message, and what not."""
 
+from zlib import crc32
+
 import pytest
 
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.resources import Manifest, Resource
 from tests.support.mpijobs import changed, mpijob, template, without
 from tests.support.versions import RESOURCES, v1, v1alpha1, v1alpha2, workers
 
@@ -12,15 +14,14 @@ SPECS = "spec.mpiReplicaSpecs"
 GPU = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 
-def resource(job: Manifest):
+def resource(job: Manifest) -> Resource:
     return RESOURCES[job["apiVersion"].rpartition("/")[2]]
 
 
 def named(job: Manifest, namespace: str, request: pytest.FixtureRequest) -> Manifest:
     """A job in the shared namespace, with a name of its own unless the name matters."""
     if job["metadata"]["name"] == "pi":
-        number = abs(hash(request.node.name)) % 10**8
-        job = changed(job, "metadata.name", f"rule-{number}")
+        job = changed(job, "metadata.name", f"rule-{crc32(request.node.name.encode())}")
     return changed(job, "metadata.namespace", namespace)
 
 

@@ -10,24 +10,15 @@ from mpi_operator.api.conversion import VERSIONS, UnitSettings, convert
 from mpi_operator.webhook.admission import mutate, validate
 from mpi_operator.webhook.admission_response import Admission
 from tests.support.mpijobs import changed, mpijob, template, without
+from tests.support.versions import WRITTEN_IN, v1alpha1
 
 EIGHT = UnitSettings(gpus_per_node=8, processing_units_per_node=8)
-WRITTEN_IN = "mpi-operator.kubeflow.org/written-in"
 SPECS = "spec.mpiReplicaSpecs"
 
 
 def old(version: str, **spec: Any) -> dict[str, Any]:
     """A job with a launcher and two workers in v1 or v1alpha2."""
     return mpijob(**spec) | {"apiVersion": f"kubeflow.org/{version}"}
-
-
-def v1alpha1(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "kubeflow.org/v1alpha1",
-        "kind": "MPIJob",
-        "metadata": {"name": "pi", "namespace": "default"},
-        "spec": {"template": template(), **spec},
-    }
 
 
 def annotated(job: dict[str, Any], value: str) -> dict[str, Any]:
