@@ -1,13 +1,18 @@
 """Kueue queues, starts, preempts and finishes MPIJobs, with real pods."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
 from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting
 
 VERSIONS = ("v2beta1",)
+HOW_TO = Path(__file__).parents[3] / "docs/how-to/use-kueue.md"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -72,6 +77,21 @@ async def test_a_job_that_has_to_be_on_one_host_is(
     assert all(pod["spec"]["nodeSelector"][HOST] == pod["spec"]["nodeName"] for pod in pods)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
     await host_queue.finish("pi")
+
+
+async def test_the_manifests_of_the_how_to_page_work(
+    lab: Lab, cluster: Cluster, queue: Queue
+) -> None:
+    for manifests in _manifests(HOW_TO)[:2]:
+        cluster.kubectl("apply", "-n", lab.namespace, "-f", "-", stdin=manifests)
+
+    await lab.succeeds("pi")
+
+    await queue.reports("pi", "Finished", reason="Succeeded")
+
+
+def _manifests(page: Path) -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 async def _is_suspended(lab: Lab, name: str) -> None:
