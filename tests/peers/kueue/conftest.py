@@ -15,17 +15,12 @@ from tests.support.waiting import block_until
 
 
 @pytest.fixture(scope="session")
-def kueue_installed(
-    cluster: Cluster, installation: Installation, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def kueue_installed(cluster: Cluster, installation: Installation) -> None:
     """The manager is ready, and there are flavors and priorities for all tests."""
     try:
-        cluster.load(kueue.image(tmp_path_factory.mktemp("kueue") / "kueue.tar"))
-        manifests = kueue.manifests()
+        kueue.install(cluster)
     except CannotBuild as error:
         pytest.skip(str(error))
-    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=manifests)
-    cluster.kubectl("rollout", "status", kueue.DEPLOYMENT, "-n", kueue.NAMESPACE, "--timeout=120s")
     cluster.kubectl("label", "node", "node-1", queues.POOL_LABEL)
     block_until(lambda: _applied(cluster, queues.shared()), 60)
 

@@ -10,6 +10,7 @@ from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import OPEN_MPI, Overrides, pi
 from tests.support.mpijobs import changed
+from tests.support.waiting import until
 
 _API = "kueue.x-k8s.io"
 _VERSION = "v1beta2"
@@ -73,14 +74,19 @@ class Queue:
         async def is_reported() -> bool:
             return (kind, "True", reason) in [
                 (each["type"], each["status"], each["reason"])
-                for each in (await self._workload(name)).get("status", {}).get("conditions", ())
+                for each in await self._conditions(name)
             ]
 
-        await self._lab.eventually(name, is_reported, 30)
+        try:
+            await until(is_reported, 30)
+        except TimeoutError:
+            raise AssertionError(await self._conditions(name)) from None
 
-    async def _workload(self, name: str) -> Manifest:
+    async def _conditions(self, name: str) -> list[Manifest]:
         workloads = (await self._lab.client.list(_WORKLOADS, self._lab.namespace)).items
-        return next((each for each in workloads if _owner(each) == name), {})
+        [found] = [each for each in workloads if _owner(each) == name]
+        conditions: list[Manifest] = found.get("status", {}).get("conditions", [])
+        return conditions
 
 
 @asynccontextmanager
