@@ -33,6 +33,15 @@ PROFILE = _PREFIX + "profile"
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"
 
+# Values of the restart policies: those that the field `restartPolicy` does not have.
+ALWAYS, EXIT_CODE = "Always", "ExitCode"
+RESTART_POLICIES: Mapping[str, tuple[str, ...]] = {
+    LAUNCHER_RESTART_POLICY: (EXIT_CODE,),  # a Job's pods cannot be restarted always
+    WORKER_RESTART_POLICY: (ALWAYS, EXIT_CODE),
+}
+FIRST_RETRYABLE = 128
+"""With `ExitCode`, the first exit code that is retried. Lower ones are final."""
+
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
 _DURATION = re.compile(f"(?:{_PART})+")
@@ -54,6 +63,12 @@ def lost_workers(annotations: Mapping[str, str]) -> str:
     """FAIL or SURVIVE: what losing workers means for a job; empty if the job does not say."""
     text = annotations.get(LOST_WORKERS, "").strip().lower()
     return text if text in (FAIL, SURVIVE) else ""
+
+
+def restart_policy(annotations: Mapping[str, str], name: str) -> str:
+    """The restart policy that an annotation chooses; empty if it chooses none."""
+    text = annotations.get(name, "").strip()
+    return text if text in RESTART_POLICIES[name] else ""
 
 
 def init_timeout(annotations: Mapping[str, str]) -> timedelta | None:

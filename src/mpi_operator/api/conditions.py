@@ -33,6 +33,7 @@ class Reason(StrEnum):
     CREATED = "MPIJobCreated"
     STARTING = "MPIJobStarting"
     RUNNING = "MPIJobRunning"
+    RESTARTING = "MPIJobRestarting"
     SUSPENDED = "MPIJobSuspended"
     RESUMED = "MPIJobResumed"
     SUCCEEDED = "MPIJobSucceeded"
@@ -99,7 +100,7 @@ def _others(conditions: Conditions, kind: ConditionType) -> Conditions:
     return tuple(
         replace(each, status=ConditionStatus.FALSE) if each.type == ConditionType.RUNNING else each
         for each in rest
-        if each.type not in TERMINAL
+        if each.type not in (*TERMINAL, ConditionType.RESTARTING)
     )
 
 

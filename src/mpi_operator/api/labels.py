@@ -7,6 +7,7 @@ names to fit into 63; the others are roles and numbers.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from .profiles import PROFILES, profile
 from .types import MPIJob
 
 APP = "app"
@@ -24,6 +25,11 @@ class Role(StrEnum):
 
     LAUNCHER = "launcher"
     WORKER = "worker"
+
+
+_ROLES = {each.launcher_role: Role.LAUNCHER for each in PROFILES.values()} | {
+    Role.WORKER.value: Role.WORKER
+}
 
 
 def launcher_labels(job: MPIJob) -> dict[str, str]:
@@ -50,7 +56,12 @@ def pod_selector(job: MPIJob) -> dict[str, str]:
 
 def role_selector(job: MPIJob, role: Role) -> dict[str, str]:
     """The labels that select the pods of one role."""
-    return pod_selector(job) | {JOB_ROLE: role.value}
+    return pod_selector(job) | {JOB_ROLE: _job_role(job, role)}
+
+
+def role_of(labels: Mapping[str, str]) -> Role | None:
+    """The role of a pod, from its labels. Launchers have several names for theirs."""
+    return _ROLES.get(labels.get(JOB_ROLE, ""))
 
 
 def as_selector(labels: Mapping[str, str]) -> str:
@@ -60,6 +71,10 @@ def as_selector(labels: Mapping[str, str]) -> str:
 
 def _pod_labels(job: MPIJob, role: Role) -> dict[str, str]:
     return role_selector(job, role) | {REPLICA_TYPE: role.value} | _older_labels(job, role)
+
+
+def _job_role(job: MPIJob, role: Role) -> str:
+    return profile(job).launcher_role if role is Role.LAUNCHER else role.value
 
 
 def _older_labels(job: MPIJob, role: Role) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from . import annotations, names
 from .field_errors import FieldError, Path, invalid, required, shown
+from .main_container import chosen_container
 from .types import LauncherSpec, MPIJob, ReplicaSpec, ReplicaType
 
 _NAME = Path().field("metadata").field("name")
@@ -38,11 +39,33 @@ def warnings(job: MPIJob) -> Iterator[FieldError]:
 
 
 def _annotation_warnings(job: MPIJob) -> Iterator[FieldError]:
-    text = job.metadata.annotations.get(annotations.INIT_TIMEOUT)
-    if text is not None and annotations.init_timeout(job.metadata.annotations) is None:
-        path = Path().field("metadata").field("annotations").entry(annotations.INIT_TIMEOUT)
-        expected = 'must be a duration such as "600", "10m" or "1h30m"'
-        yield FieldError(path, f"ignored: {expected}, got {shown(text)}")
+    given = job.metadata.annotations
+    if annotations.INIT_TIMEOUT in given and annotations.init_timeout(given) is None:
+        yield _ignored(job, annotations.INIT_TIMEOUT, 'a duration such as "600", "10m" or "1h30m"')
+    for name, values in annotations.RESTART_POLICIES.items():
+        if name in given and not annotations.restart_policy(given, name):
+            yield _ignored(job, name, " or ".join(map(shown, values)))
+    yield from _main_container_warnings(job)
+
+
+def _main_container_warnings(job: MPIJob) -> Iterator[FieldError]:
+    name = job.metadata.annotations.get(annotations.MAIN_CONTAINER)
+    if name is None:
+        return
+    for role, replica in _roles(job):
+        containers = replica.template.get("spec", {}).get("containers")
+        if containers and not chosen_container(job, replica):
+            message = f"{role} has no container {shown(name)}, so its first one is used"
+            yield FieldError(_annotation(annotations.MAIN_CONTAINER), message)
+
+
+def _ignored(job: MPIJob, name: str, expected: str) -> FieldError:
+    text = job.metadata.annotations[name]
+    return FieldError(_annotation(name), f"ignored: must be {expected}, got {shown(text)}")
+
+
+def _annotation(name: str) -> Path:
+    return Path().field("metadata").field("annotations").entry(name)
 
 
 def _name_errors(job: MPIJob) -> Iterator[FieldError]:
@@ -81,7 +104,11 @@ def _worker_errors(job: MPIJob) -> Iterator[FieldError]:
     worker, path = job.spec.worker, role_path(ReplicaType.WORKER)
     if worker is None:
         return
-    if worker.replicas == 0 and not job.spec.run_launcher_as_worker:
+    why = job.metadata.annotations.get(annotations.CONVERSION_ERROR)
+    if worker.replicas == 0 and why:
+        # The author wrote another version, which has no such field: see api/conversion.
+        yield FieldError(_SPEC, why)
+    elif worker.replicas == 0 and not job.spec.run_launcher_as_worker:
         detail = "must be at least 1 unless runLauncherAsWorker is true"
         yield FieldError(path.field("replicas"), invalid(0, detail))
     yield from _template_errors(path, worker)

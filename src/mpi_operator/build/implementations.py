@@ -1,6 +1,7 @@
 """What each MPI needs: lines of the hostfile, and variables for its launcher."""
 
 from mpi_operator.api import MPIJob
+from mpi_operator.api.main_container import main_container
 from mpi_operator.mpi_variables import MPIS
 
 
@@ -40,5 +41,5 @@ def chooses_remote_shell(job: MPIJob) -> bool:
 
 def _given(job: MPIJob) -> dict[str, str]:
     """The variables in the launcher's template; those from elsewhere are unknown."""
-    container = job.spec.launcher.template["spec"]["containers"][0]
+    container = main_container(job, job.spec.launcher)
     return {each["name"]: each.get("value", "") for each in container.get("env") or ()}

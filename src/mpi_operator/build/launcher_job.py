@@ -11,6 +11,7 @@ from .config_map import HOSTFILE_PATH, launcher_volume
 from .implementations import launcher_environment
 from .ownership import metadata
 from .pod import Additions, pod_metadata, pod_spec
+from .restart_policies import pod_failure_policy
 from .settings import Settings
 from .ssh_secret import ssh_volume
 
@@ -40,6 +41,7 @@ def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
             **{name: limit for name, limit in limits.items() if limit is not None},
             # Two launchers would do the work twice, so replace a pod only after it has ended.
             "podReplacementPolicy": "Failed",
+            **pod_failure_policy(job),
             **({"suspend": True} if suspend else {}),
             "template": _template(job, settings),
         },

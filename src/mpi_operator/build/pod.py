@@ -9,19 +9,23 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mpi_operator.api import MPIJob, names
+from mpi_operator.api.main_container import chosen_container, main_container
 from mpi_operator.api.types import LauncherSpec, WorkerSpec
 from mpi_operator.kube.resources import Manifest
 
 from . import gang
+from .restart_policies import pod_restart_policy
 from .settings import Settings
 from .volumes import AddedVolumes, Volume, added_volumes
 
 Replica: TypeAlias = LauncherSpec | WorkerSpec
 
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
 
 @dataclass(frozen=True)
 class Additions:
-    """What the operator adds to the first container of a role."""
+    """What the operator adds to the main container of a role."""
 
     environment: Mapping[str, str]
     volumes: tuple[Volume, ...]
@@ -33,7 +37,9 @@ def pod_metadata(
     job: MPIJob, replica: Replica, labels: Mapping[str, str], settings: Settings
 ) -> Manifest:
     """The labels and annotations of a template, overridden by ours."""
-    annotations = _metadata(job, replica, "annotations", settings)
+    annotations = _default_container(job, replica) | _metadata(
+        job, replica, "annotations", settings
+    )
     return {
         "labels": {**_metadata(job, replica, "labels", settings), **labels},
         **({"annotations": annotations} if annotations else {}),
@@ -43,16 +49,19 @@ def pod_metadata(
 def pod_spec(job: MPIJob, replica: Replica, additions: Additions, settings: Settings) -> Manifest:
     """The pod spec of a template with the additions, in the DNS domain of the job."""
     spec: Manifest = replica.template["spec"]
-    first, *others = spec["containers"]
-    extra = added_volumes(additions.volumes, spec)
+    main = main_container(job, replica)
+    extra = added_volumes(additions.volumes, spec, main)
     return {
         **spec,
         **_dns_policy(spec),
         **gang.scheduler_name(settings),
         "subdomain": names.service(job),
-        "restartPolicy": replica.restart_policy.value,
+        "restartPolicy": pod_restart_policy(job, replica),
         "volumes": [*(spec.get("volumes") or ()), *extra.volumes],
-        "containers": [_container(first, additions, extra), *others],
+        "containers": [
+            _container(each, additions, extra) if each is main else each
+            for each in spec["containers"]
+        ],
     }
 
 
@@ -61,6 +70,12 @@ def _metadata(
 ) -> dict[str, str]:
     metadata = replica.template.get("metadata") or {}
     return {**(metadata.get(field) or {}), **gang.membership(job, field, settings)}
+
+
+def _default_container(job: MPIJob, replica: Replica) -> dict[str, str]:
+    """The container whose log kubectl and `mpijob` show, where it is not the first."""
+    name = chosen_container(job, replica)
+    return {DEFAULT_CONTAINER: name} if name else {}
 
 
 def _dns_policy(spec: Manifest) -> Manifest:

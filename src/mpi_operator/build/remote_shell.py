@@ -8,6 +8,7 @@ from hashlib import sha256
 from posixpath import normpath
 
 from mpi_operator.api import MPIJob, annotations
+from mpi_operator.api.main_container import main_container
 from mpi_operator.kube.resources import Manifest
 
 from . import scripts, worker_start
@@ -27,7 +28,7 @@ _MAX_KEEPALIVE = 900  # TCP itself gives up then
 
 def is_used(job: MPIJob, settings: Settings) -> bool:
     """Whether the pods of a job get the scripts."""
-    return settings.uses_ssh and not any(map(_is_path_taken, _first_containers(job)))
+    return settings.uses_ssh and not any(map(_is_path_taken, _main_containers(job)))
 
 
 def launcher_environment(job: MPIJob, settings: Settings) -> dict[str, str]:
@@ -62,8 +63,7 @@ def first_ssh_port(job: MPIJob) -> int | None:
         return None
     if chooses_remote_shell(job):
         return None  # the user's remote shell does not know the ports
-    container: Manifest = worker.template["spec"]["containers"][0]
-    if not worker_start.takes_port(container):
+    if not worker_start.takes_port(main_container(job, worker)):
         return None
     digest = sha256(job.metadata.uid.encode()).digest()
     return _FIRST_PORT + int.from_bytes(digest[:8]) % _PORTS
@@ -104,9 +104,9 @@ def _tolerates_unreachable_node(toleration: Manifest) -> bool:
     )
 
 
-def _first_containers(job: MPIJob) -> list[Manifest]:
+def _main_containers(job: MPIJob) -> list[Manifest]:
     roles = (job.spec.launcher, *((job.spec.worker,) if job.spec.worker else ()))
-    return [role.template["spec"]["containers"][0] for role in roles]
+    return [main_container(job, role) for role in roles]
 
 
 def _is_path_taken(container: Manifest) -> bool:

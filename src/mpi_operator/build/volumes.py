@@ -1,4 +1,4 @@
-"""The volumes that the operator adds to the first container, next to the user's own."""
+"""The volumes that the operator adds to the main container, next to the user's own."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from mpi_operator.kube.resources import Manifest
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume and its mount path in the first container."""
+    """A volume and its mount path in the main container."""
 
     name: str
     source: Manifest
@@ -25,8 +25,10 @@ class AddedVolumes(NamedTuple):
     mounts: list[Manifest]
 
 
-def added_volumes(volumes: Iterable[Volume], pod_spec: Manifest) -> AddedVolumes:
-    """Our volumes and mounts, adapted to the pod's own:
+def added_volumes(
+    volumes: Iterable[Volume], pod_spec: Manifest, container: Manifest
+) -> AddedVolumes:
+    """Our volumes and mounts, adapted to those of the pod and of its main container:
 
     - If the user mounts something at our path, that mount stays. Our volume is added, because
       this mount and those of sidecars may refer to it.
@@ -35,7 +37,7 @@ def added_volumes(volumes: Iterable[Volume], pod_spec: Manifest) -> AddedVolumes
     """
     result = AddedVolumes([], [])
     names = {volume["name"] for volume in pod_spec.get("volumes") or ()}
-    mounts = pod_spec["containers"][0].get("volumeMounts") or ()
+    mounts = container.get("volumeMounts") or ()
     paths = {normpath(mount["mountPath"]) for mount in mounts}
     for volume in volumes:
         is_mounted = normpath(volume.mount_path) in paths

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
+from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import PODS, Manifest
 
@@ -81,15 +82,17 @@ def _pod(job: MPIJob, common: _Common, ordinal: int) -> Manifest:
 
 def _with_port(job: MPIJob, worker: WorkerSpec, pod: Manifest, port: int) -> Manifest:
     """The pod of a worker whose sshd listens on its own port."""
-    given: Manifest = worker.template["spec"]["containers"][0]
-    first, *others = pod["spec"]["containers"]
+    given = main_container(job, worker)
     start = worker_start.start_fields(given, port, launcher_waits=job.spec.launcher_waits)
-    changed = {**first, **start}
-    return {**pod, "spec": {**pod["spec"], "containers": [changed, *others]}}
+    containers = [
+        {**each, **start} if each["name"] == given["name"] else each
+        for each in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
 def _additions(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Additions:
-    container: Manifest = worker.template["spec"]["containers"][0]
+    container = main_container(job, worker)
     role = {"K_MPI_JOB_ROLE": Role.WORKER.value}
     if not remote_shell.is_used(job, settings):
         return Additions(role, (ssh_volume(job),), worker_start.default_command(container))

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
+from mpi_operator.api import MPIJob
+from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import Manifest
 
@@ -40,9 +42,9 @@ def start_fields(container: Manifest, port: int | None = None, *, launcher_waits
     }
 
 
-def probed_container(worker: WorkerSpec) -> str:
+def probed_container(job: MPIJob, worker: WorkerSpec) -> str:
     """The container that is ready when its sshd listens; empty if there is no probe for that."""
-    container: Manifest = worker.template["spec"]["containers"][0]
+    container = main_container(job, worker)
     return str(container["name"]) if _is_probed(container) else ""
 
 

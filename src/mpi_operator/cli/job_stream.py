@@ -13,6 +13,7 @@ from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, EventType, LogOptions, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
+from mpi_operator.local.default_container import default_container
 
 
 class JobChanged(NamedTuple):
@@ -202,8 +203,7 @@ class JobStream:
 
 
 def role_of(pod: Manifest) -> str:
-    role: str = ((pod.get("metadata") or {}).get("labels") or {}).get(labels.JOB_ROLE, "")
-    return role
+    return labels.role_of((pod.get("metadata") or {}).get("labels") or {}) or ""
 
 
 def has_ended(job: MPIJob) -> bool:
@@ -211,12 +211,15 @@ def has_ended(job: MPIJob) -> bool:
 
 
 def starts_of(pod: Manifest) -> int:
-    """How often the first container of a pod was started, according to its status."""
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        state = status.get("state") or {}
-        has_started = "running" in state or "terminated" in state
-        return int(status.get("restartCount") or 0) + has_started
-    return 0
+    """How often the main container of a pod was started, according to its status."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    if not statuses:
+        return 0
+    main = default_container(pod)
+    status = next((each for each in statuses if each.get("name") == main), statuses[0])
+    state = status.get("state") or {}
+    has_started = "running" in state or "terminated" in state
+    return int(status.get("restartCount") or 0) + has_started
 
 
 def detail_of(pod: Manifest) -> str:

@@ -50,14 +50,13 @@ async def logs_command(name: str, follow: bool, worker: int | None, run: str | N
 
 async def _print(found: LocalJob, role: labels.Role, pod: str) -> None:
     """Print what the newest of the selected pods has printed so far."""
-    selector = labels.as_selector(labels.role_selector(found.job, role))
+    selector = labels.as_selector(labels.pod_selector(found.job))
     field = f"metadata.name={pod}" if pod else ""
     listing = await found.cluster.list(
         PODS, found.namespace, Selector(labels=selector, fields=field)
     )
-    newest = max(
-        listing.items, key=lambda each: each["metadata"]["creationTimestamp"], default=None
-    )
+    of_role = (each for each in listing.items if role_of(each) == role)
+    newest = max(of_role, key=lambda each: each["metadata"]["creationTimestamp"], default=None)
     if newest is None:
         raise _no_log(found, pod or role)
     async with aclosing(found.cluster.log(newest["metadata"]["name"], found.namespace)) as lines:

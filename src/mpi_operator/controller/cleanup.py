@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations
+from mpi_operator.api.profiles import profile
 from mpi_operator.api.types import CleanPodPolicy
 from mpi_operator.build import pod_group
 from mpi_operator.build.settings import Settings
@@ -23,7 +24,7 @@ def clean_up(seen: Observed, settings: Settings, now: datetime) -> Decision:
     wait = _time_to_live(seen, now)
     is_expired = wait is not None and wait <= timedelta(0)
     actions = (
-        *stopping_actions(seen),
+        *(_launcher_deletion(seen) if _is_launcher_cleaned(seen) else stopping_actions(seen)),
         *(delete(PODS, pod) for pod in seen.worker_pods if _is_cleaned(pod, policy)),
         *pod_group_deletion(seen, settings),
         *(_expiry(seen) if is_expired else ()),
@@ -53,12 +54,25 @@ def _expiry(seen: Observed) -> Iterator[Action]:
     if _ttl_deletes_job(seen):
         metadata = seen.job.metadata
         yield Delete(MPI_JOBS, Key(metadata.namespace, metadata.name), metadata.uid)
-    elif seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
+    elif not _is_launcher_cleaned(seen):
+        yield from _launcher_deletion(seen)
+
+
+def _launcher_deletion(seen: Observed) -> Iterator[Action]:
+    """Delete the launcher, and with it its pods."""
+    if seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
         yield delete(JOBS, seen.launcher)
 
 
+def _is_launcher_cleaned(seen: Observed) -> bool:
+    """Whether the policy deletes the launcher. `Running` only stops it: its pods keep logs."""
+    policy = seen.job.spec.run_policy.clean_pod_policy
+    return profile(seen.job).cleans_launcher and policy is CleanPodPolicy.ALL
+
+
 def _ttl_deletes_job(seen: Observed) -> bool:
-    return annotations.is_on(seen.job.metadata.annotations, annotations.TTL_DELETES_JOB)
+    chosen = annotations.is_on(seen.job.metadata.annotations, annotations.TTL_DELETES_JOB)
+    return chosen or profile(seen.job).ttl_deletes_job
 
 
 def _is_cleaned(pod: Pod, policy: CleanPodPolicy) -> bool:

@@ -44,7 +44,7 @@ def status_events(
         after = conditions.condition(new.conditions, kind)
         if after is None or _is_same(before, after):
             continue
-        if kind is ConditionType.RUNNING:
+        if kind in (ConditionType.RUNNING, ConditionType.RESTARTING):
             yield from _about_running(before, after, problem)
         elif kind is ConditionType.FAILED:
             yield warning(after.reason, after.message)
@@ -58,7 +58,7 @@ def status_events(
 def _about_running(
     before: Condition | None, after: Condition, problem: Problem | None
 ) -> Iterator[JobEvent]:
-    """That it runs, and its problem. Another condition reports that it stopped."""
+    """That it runs or restarts, and its problem. Another condition reports that it stopped."""
     if after.is_true and not (before and before.is_true):
         yield normal(after.reason, after.message)
     if problem is not None and (after.is_true or after.reason == problem.reason):

@@ -6,6 +6,7 @@ Once a job has run, or its launcher has failed, its start is over.
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import ConditionType
@@ -15,6 +16,8 @@ from .decision import Decision
 from .launcher_log import unreachable_worker
 from .observed import Observed
 from .problems import Problem, ProblemReason
+
+_RUNS = (ConditionType.RUNNING, ConditionType.RESTARTING)
 
 
 def init_timeout(seen: Observed, now: datetime) -> Decision:
@@ -40,7 +43,8 @@ def _began(seen: Observed, now: datetime) -> datetime:
 
 
 def _is_starting(seen: Observed) -> bool:
-    has_run = conditions.is_true(seen.job.status.conditions, ConditionType.RUNNING)
+    known = seen.job.status.conditions
+    has_run = any(map(partial(conditions.is_true, known), _RUNS))
     has_failed = seen.launcher is not None and seen.launcher.status.failed > 0
     has_ended = any(pod_state.has_ended(pod) for pod in seen.launcher_pods)
     return not (has_run or has_failed or has_ended or _runs(seen))
@@ -81,4 +85,4 @@ def _missing(seen: Observed) -> str:
 def _problem(limit: timedelta, why: str) -> Problem:
     seconds = int(limit.total_seconds())
     message = f"Job did not start within {seconds}s ({annotations.INIT_TIMEOUT}): {why}"
-    return Problem(ProblemReason.INIT_TIMEOUT, message, is_fatal=True)
+    return Problem(ProblemReason.INIT_TIMEOUT, message, is_fatal=True, ends_launcher=True)

@@ -28,8 +28,10 @@ def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
 def adopting_actions(seen: Observed) -> Iterator[Action]:
     """Adopt a launcher that the Go operator created: only labelled objects are watched."""
     strays = seen.stray_launcher_pods
-    if seen.is_finished:  # a pod that has ended needs no stopping
-        strays = tuple(pod for pod in strays if not pod_state.has_ended(pod))
+    if seen.is_finished:  # a pod that ends anyway needs no stopping
+        strays = tuple(
+            pod for pod in strays if not (pod_state.has_ended(pod) or pod_state.is_terminating(pod))
+        )
     if strays:
         yield AdoptLauncher(seen.job)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from mpi_operator.api import names
+from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build import remote_shell
 from mpi_operator.build.implementations import chooses_remote_shell
@@ -109,7 +110,7 @@ def check_log(seen: Observed, settings: Settings, now: datetime) -> LogDecision:
     pod, reading = _reporting_pod(seen, settings), seen.state.log_reading
     request = None
     if pod is not None:
-        container = seen.job.spec.launcher.template["spec"]["containers"][0]["name"]
+        container = main_container(seen.job, seen.job.spec.launcher)["name"]
         wait = _next_time(reading, pod, now) - now
         is_assumed = reading is not None and reading.is_assumed
         request = LogRequest(pod.metadata.name, pod.metadata.uid, container, wait, is_assumed)

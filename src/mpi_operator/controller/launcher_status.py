@@ -18,6 +18,7 @@ import msgspec
 
 from mpi_operator.api import annotations, conditions
 from mpi_operator.api.conditions import Reason
+from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import Implementation, MPIJob, MPIJobStatus
 
 from . import pod_state
@@ -31,9 +32,14 @@ from .remote_shell_events import readable, remote_shell_event
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 
-_USUAL_LIMIT = 6  # that of Jobs
+USUAL_LIMIT = 6  # that of Jobs
 _BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+_POD_FAILURE_POLICY = "PodFailurePolicy"
 _MPIRUN = ("mpirun", "mpiexec", "orterun", "prterun")
+_NOT_RETRIED = (
+    "Launcher failed and is not retried: with the restart policy ExitCode, exit codes below "
+    f"{annotations.FIRST_RETRYABLE} are final"
+)
 # With these options Open MPI continues without lost workers.
 _SURVIVING = ("--with-ft", "-with-ft", "--enable-recovery", "-enable-recovery")
 
@@ -69,7 +75,7 @@ def is_bare_mpirun(job: MPIJob) -> bool:
 
     What a script or another program would do is not known.
     """
-    container = job.spec.launcher.template["spec"]["containers"][0]
+    container = main_container(job, job.spec.launcher)
     command: list[str] = container.get("command") or []
     arguments: list[str] = container.get("args") or []
     return (
@@ -147,7 +153,9 @@ def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:
         message = ": ".join(filter(None, (message, last.status.message)))
     words = (pod_state.last_words(last) if last else "") or known.words
     ended = (pod_state.last_exit(last) if last else "") or known.exit
-    message = f"{message} ({ended})" if ended else message
+    if ended:
+        message = _NOT_RETRIED if reason == _POD_FAILURE_POLICY else message
+        message = f"{message} ({ended})"
     if sentence := unreachable_worker(seen, words):
         return reason, shortened(f"{sentence} ({message})")
     return reason, shortened(f"{message}: {readable(words)}" if words else message)
@@ -164,7 +172,7 @@ def _last_failed(seen: Observed) -> Pod | None:
 def restart_limit(job: MPIJob) -> int:
     """How often a launcher may be restarted."""
     limit = job.spec.run_policy.backoff_limit
-    return _USUAL_LIMIT if limit is None else limit
+    return USUAL_LIMIT if limit is None else limit
 
 
 def restarts(seen: Observed) -> int:
@@ -177,14 +185,34 @@ def launcher_events(
 ) -> Iterator[JobEvent]:
     """That the launcher was restarted, once the status is stored. Its end has its own event."""
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
-    if not is_new or conditions.is_finished(status.conditions):
+    failed, again = _failed(status), _restarts_in_live_pods(seen)
+    if not is_new or conditions.is_finished(status.conditions) or _is_failing(seen, failed, again):
         return
-    limit, failed, again = restart_limit(seen.job), _failed(status), _restarts_in_live_pods(seen)
-    # The Job will fail in a moment; it cuts the last restart in a pod short.
-    if failed > limit or again >= max(limit, 1):
-        return
-    message = f"Launcher is being restarted ({failed + again} of {limit}): {_how_it_ended(seen)}"
-    yield warning(RESTARTED, message)
+    tries = f"{failed + again} of {restart_limit(seen.job)}"
+    yield warning(RESTARTED, f"Launcher is being restarted ({tries}): {_how_it_ended(seen)}")
+
+
+def is_restarting(seen: Observed) -> bool:
+    """Whether a launcher has failed, will be tried again, and does not run at the moment."""
+    if not seen.launcher_is_under_way or launcher_runs(seen):
+        return False
+    failed = seen.launcher.status.failed if seen.launcher else 0
+    again = _restarts_in_live_pods(seen)
+    return failed + again > 0 and not _is_failing(seen, failed, again)
+
+
+def launcher_runs(seen: Observed) -> bool:
+    """Whether a launcher runs, and not only its pod."""
+    return any(
+        pod_state.is_running(pod) and not pod_state.is_in_backoff(pod) for pod in seen.launcher_pods
+    )
+
+
+def _is_failing(seen: Observed, failed: int, again: int) -> bool:
+    """Whether the Job will fail in a moment; it cuts the last restart in a pod short."""
+    limit = restart_limit(seen.job)
+    is_decided = seen.launcher is not None and seen.launcher.condition("FailureTarget") is not None
+    return is_decided or failed > limit or again >= max(limit, 1)
 
 
 def _restarts_in_live_pods(seen: Observed) -> int:

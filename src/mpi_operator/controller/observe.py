@@ -15,6 +15,7 @@ from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .job_state import JobState
 from .observed import Observed, Taken
+from .pinned_profile import pinned
 
 T = TypeVar("T", bound=Object)
 
@@ -54,15 +55,16 @@ class Observer:
         launcher = self._owned(self._caches.launchers, job, names.launcher(job))
         key = Key(job.metadata.namespace, job.metadata.name)
         pods = self._caches.pods.of_job(key)
+        config_map = self._owned(self._caches.config_maps, job, names.config_map(job))
         return Observed(
-            job=job,
+            job=pinned(job, config_map),
             validation_errors=validation_errors,
             launcher=launcher,
             launcher_pods=tuple(_launcher_pods(pods, launcher)) if launcher else (),
             stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(pods, job)),
             worker_pods=tuple(pod for pod in pods if _is_worker(pod, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
-            config_map=self._owned(self._caches.config_maps, job, names.config_map(job)),
+            config_map=config_map,
             pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
             taken=tuple(self._taken(job, pods)),
             unreadable=tuple(self._caches.unreadable(key)),
@@ -123,8 +125,8 @@ def _stray_launcher_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
 
 
 def _is_worker(pod: Pod, job: MPIJob) -> bool:
-    role = pod.metadata.labels.get(labels.JOB_ROLE)
-    return role == labels.Role.WORKER and is_controlled_by(pod, job)
+    role = labels.role_of(pod.metadata.labels)
+    return role is labels.Role.WORKER and is_controlled_by(pod, job)
 
 
 def _about_the_job(invalid: InvalidJob) -> str:

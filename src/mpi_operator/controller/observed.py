@@ -104,7 +104,7 @@ class Observed:
     def probed_container(self) -> str:
         """The container of each worker that counts as ready when its sshd listens, if any."""
         worker = None if self.validation_errors else self.job.spec.worker
-        return worker_start.probed_container(worker) if worker else ""
+        return worker_start.probed_container(self.job, worker) if worker else ""
 
     @property
     def are_workers_running(self) -> bool:

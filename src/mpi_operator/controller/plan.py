@@ -10,6 +10,7 @@ from mpi_operator.kube.resources import PODS
 from . import cleanup, launcher, pod_state, prerequisites, replacement, worker_set
 from .actions import Action, Delete, delete
 from .decision import Decision, earliest
+from .failed_worker import failed_worker
 from .host_list import list_hosts
 from .init_timeout import init_timeout
 from .launcher_log import LogRequest, check_log
@@ -92,8 +93,10 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     timeout, pods = init_timeout(seen, now), diagnose_pods(seen, now)
-    if timeout.problems:
-        return Plan(problems=(*timeout.problems, *_taken_problems(seen), *pods.problems))
+    failed = failed_worker(seen)
+    if timeout.problems or failed.problems:
+        problems = (*timeout.problems, *failed.problems, *_taken_problems(seen), *pods.problems)
+        return Plan(problems=problems)
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)

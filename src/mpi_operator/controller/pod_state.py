@@ -29,6 +29,7 @@ SLOW_START, NOT_READY = (
     "NotReady",
 )  # reported later than other reasons
 _STARTING = ("ContainerCreating", "PodInitializing")
+_ENDED_BY_NODE = "TerminationByKubelet"
 
 
 def is_terminating(pod: Pod) -> bool:
@@ -73,6 +74,29 @@ def is_ready(pod: Pod) -> bool:
 
 def is_evicted(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+
+
+def is_about_to_be_deleted(pod: Pod) -> bool:
+    """Whether Kubernetes has failed a pod in order to delete it; a node only fails it."""
+    return any(
+        each.type == "DisruptionTarget" and each.status == "True" and each.reason != _ENDED_BY_NODE
+        for each in pod.status.conditions
+    )
+
+
+def exit_code(pod: Pod, container: str) -> int:
+    """The exit code of a container that has ended; 0 if that is not known."""
+    ended = (each.state.terminated for each in _containers(pod) if each.name == container)
+    return next((end.exit_code for end in ended if end), 0)
+
+
+def is_in_backoff(pod: Pod) -> bool:
+    """Whether a container waits to be started again, or is about to."""
+    restarted = (each.state for each in pod.status.container_statuses if each.restart_count)
+    return any(
+        state.waiting is not None or (state.terminated is not None and state.terminated.exit_code)
+        for state in restarted
+    )
 
 
 def age(pod: Pod, now: datetime) -> timedelta:

@@ -16,6 +16,7 @@ from .events import JobEvent
 from .job_state import NO_FAILURE, LastFailure
 from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
+from .pinned_profile import profile_annotation
 from .replacement import Counts
 
 # A pod that has not started after this time may lack the Secret; nodes report that only in events.
@@ -48,7 +49,8 @@ def config_map_actions(
     Its annotations are what must survive a restart of the operator.
     """
     notes = {**replacement.as_annotation(counts), **failure_annotation(failure)}
-    wanted = config_map.config_map(seen.job, hosts, settings, notes)
+    pin = profile_annotation(seen.job)
+    wanted = config_map.config_map(seen.job, hosts, settings, notes | pin)
     stored = seen.config_map
     if stored is None:
         if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
@@ -60,7 +62,7 @@ def config_map_actions(
     }
     if stored.data != wanted["data"] or notes != known:
         change = {
-            "metadata": {"annotations": changes(known, notes)},
+            "metadata": {"annotations": changes(known, notes) | pin},
             "data": changes(stored.data, wanted["data"]),
         }
         yield patch(CONFIG_MAPS, stored, change, events)

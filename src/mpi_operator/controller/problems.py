@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mpi_operator.kube import errors
@@ -42,11 +42,7 @@ class Problem:
     reason: str
     message: str
     is_fatal: bool = False
-
-    @property
-    def ends_launcher(self) -> bool:
-        """Whether the job fails even where its launcher is under way."""
-        return self.reason == ProblemReason.INIT_TIMEOUT
+    ends_launcher: bool = False  # the job fails even where its launcher is under way
 
 
 def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Problem:
@@ -71,7 +67,7 @@ def _represented(group: list[Problem]) -> list[Problem]:
     if len(group) <= _FEW:
         return group
     first, *others = group
-    return [Problem(first.reason, f"{first.message} (and {len(others)} more)", first.is_fatal)]
+    return [replace(first, message=f"{first.message} (and {len(others)} more)")]
 
 
 def _natural(problem: Problem) -> list[tuple[int, str]]:
@@ -88,12 +84,12 @@ def _natural(problem: Problem) -> list[tuple[int, str]]:
 
 def most_important(problems: Iterable[Problem]) -> Problem | None:
     """One problem that stands for all: the worst, with the messages of the others."""
-    ranked = sorted(problems, key=lambda problem: not problem.is_fatal)
+    ranked = sorted(problems, key=lambda each: (not each.is_fatal, not each.ends_launcher))
     if not ranked:
         return None
     first = ranked[0]
     messages = dict.fromkeys(each.message for each in ranked)
-    return Problem(first.reason, shortened("; ".join(messages)), first.is_fatal)
+    return replace(first, message=shortened("; ".join(messages)))
 
 
 def lost_worker(problems: Iterable[Problem]) -> Problem | None:

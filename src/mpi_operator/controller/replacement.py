@@ -19,12 +19,13 @@ from typing import TypeAlias
 import msgspec
 
 from mpi_operator.api import annotations, names
+from mpi_operator.api.profiles import profile
 from mpi_operator.api.types import MPIJob, Time
 
 from . import pod_state
 from .cached_types import Pod, StoredConfigMap
 from .events import JobEvent, warning
-from .launcher_status import restart_limit
+from .launcher_status import USUAL_LIMIT, restart_limit
 from .observed import Observed
 from .problems import Problem, ProblemReason
 
@@ -166,7 +167,13 @@ def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
 
 def _limit(job: MPIJob) -> int:
     chosen = annotations.number(job.metadata.annotations, annotations.MAX_WORKER_REPLACEMENTS)
-    return restart_limit(job) if chosen is None else chosen  # as often as a launcher
+    if chosen is not None:
+        return chosen
+    limit = restart_limit(job)  # as often as a launcher
+    if profile(job).failed_worker_fails_job:
+        # Those that are replaced were mostly deleted, which says nothing against the job.
+        return limit or USUAL_LIMIT
+    return limit
 
 
 def _delay(times: int) -> timedelta:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mpi_operator.api import conditions, labels
 from mpi_operator.api.conditions import Conditions, Reason, with_condition
+from mpi_operator.api.profiles import profile
 from mpi_operator.api.types import (
     Condition,
     ConditionStatus,
@@ -25,15 +26,23 @@ from mpi_operator.api.types import (
 
 from . import pod_state
 from .cached_types import moment
-from .launcher_status import failure, has_ended, has_succeeded, success_time
+from .launcher_status import (
+    failure,
+    has_ended,
+    has_succeeded,
+    is_restarting,
+    launcher_runs,
+    success_time,
+)
 from .lost_workers import lost_workers
 from .observed import Observed
 from .problems import Problem, lost_worker, most_important, shortened
 
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-_CREATED, _RUNNING, _SUSPENDED = (
+_CREATED, _RUNNING, _RESTARTING, _SUSPENDED = (
     ConditionType.CREATED,
     ConditionType.RUNNING,
+    ConditionType.RESTARTING,
     ConditionType.SUSPENDED,
 )
 # Schedulers reword the same problem whenever a node comes or goes.
@@ -172,6 +181,8 @@ def _is_resumed(seen: Observed) -> bool:
 def _ended(seen: Observed, known: Conditions, end: End, now: datetime) -> Conditions:
     if conditions.condition(known, _RUNNING) is None:
         message = f"MPIJob {_name(seen.job)} is finished but Running condition was never set."
+        if conditions.condition(known, _RESTARTING) is not None:  # it replaced Running
+            message = _running_message(seen)
         never = Condition(
             type=_RUNNING,
             status=_FALSE,
@@ -198,11 +209,18 @@ def _running(
     seen: Observed, known: Conditions, problem: Problem | None, now: datetime
 ) -> Conditions:
     """Whether the job runs, and why not. Once it runs, a launcher that runs is enough."""
+    if profile(seen.job).reports_restarts and is_restarting(seen):
+        message = f"MPIJob {_name(seen.job)} is restarting."
+        reported = Problem(Reason.RESTARTING, message)
+        return _with_state(known, _RESTARTING, reported, problem, now)
+    if conditions.is_true(known, _RESTARTING) and not launcher_runs(seen):
+        return known  # its last try has failed, which is the end in a moment
     has_launcher = any(pod_state.is_running(pod) for pod in seen.launcher_pods)
-    was_running = conditions.is_true(known, _RUNNING)
+    was_running = any(conditions.is_true(known, kind) for kind in (_RUNNING, _RESTARTING))
     is_running = has_launcher and seen.are_workers_running
     if is_running or (was_running and (has_launcher or problem is None)):
-        return _with_running(seen, known, problem, now)
+        reported = Problem(Reason.RUNNING, _running_message(seen))
+        return _with_state(known, _RUNNING, reported, problem, now)
     if problem is not None:
         return _with_problem(known, _FALSE, problem, now)
     if _has_problem(known):
@@ -211,17 +229,16 @@ def _running(
     return known
 
 
-def _with_running(
-    seen: Observed, known: Conditions, problem: Problem | None, now: datetime
+def _with_state(
+    known: Conditions, kind: ConditionType, state: Problem, problem: Problem | None, now: datetime
 ) -> Conditions:
-    """It runs; its message has the problem, if there is one."""
-    message = f"MPIJob {_name(seen.job)} is running."
-    stored = conditions.condition(known, _RUNNING)
+    """It runs or is restarted; the message has the problem, if there is one."""
     if problem is None:
-        return with_condition(known, _RUNNING, _TRUE, Reason.RUNNING, message, now=now)
-    reported = Problem(Reason.RUNNING, shortened(f"{message} {problem.message}"))
-    is_first = stored is None or not stored.is_true or stored.message == message
-    return _with_problem(known, _TRUE, reported, now, at_once=is_first)
+        return with_condition(known, kind, _TRUE, state.reason, state.message, now=now)
+    stored = conditions.condition(known, kind)
+    reported = Problem(state.reason, shortened(f"{state.message} {problem.message}"))
+    is_first = stored is None or not stored.is_true or stored.message == state.message
+    return _with_problem(known, _TRUE, reported, now, kind=kind, at_once=is_first)
 
 
 def _with_problem(
@@ -230,15 +247,20 @@ def _with_problem(
     problem: Problem,
     now: datetime,
     *,
+    kind: ConditionType = _RUNNING,
     at_once: bool = False,
 ) -> Conditions:
     """Report a problem. A new message for the same reason waits for 30s."""
-    stored = conditions.condition(known, _RUNNING)
+    stored = conditions.condition(known, kind)
     updated = stored.last_update_time if stored else None
     is_reported = stored is not None and (stored.status, stored.reason) == (status, problem.reason)
     if is_reported and not at_once and updated and now - updated < _REWORDED_AFTER:
         return known
-    return with_condition(known, _RUNNING, status, problem.reason, problem.message, now=now)
+    return with_condition(known, kind, status, problem.reason, problem.message, now=now)
+
+
+def _running_message(seen: Observed) -> str:
+    return f"MPIJob {_name(seen.job)} is running."
 
 
 def _has_problem(known: Conditions) -> bool:

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mpi_operator.api import conditions
+from mpi_operator.api import annotations, conditions
+from mpi_operator.api.profiles import PROFILES
+from mpi_operator.api.types import VERSION
 from mpi_operator.controller.actions import Create
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
@@ -54,10 +56,8 @@ ENDS = ("launcher_pod_succeeds", "launcher_completes", "launcher_fails")
 SPEC = ("suspend", "resume")
 CLUSTER = ("kubernetes_acts", "all_workers_run", "reconcile", "settle")
 
-anything = st.lists(
-    steps(*LAUNCHER, *ENDS, *SPEC, *CLUSTER, **WORKERS, **TIME, scale=st.integers(1, 4)),
-    max_size=25,
-)
+any_step = steps(*LAUNCHER, *ENDS, *SPEC, *CLUSTER, **WORKERS, **TIME, scale=st.integers(1, 4))
+anything = st.lists(any_step, max_size=25)
 without_an_end = st.lists(
     steps(*LAUNCHER, *SPEC, *CLUSTER, **WORKERS, **TIME, scale=st.integers(1, 4)), max_size=25
 )
@@ -76,8 +76,23 @@ jobs = st.fixed_dictionaries(
         "runLauncherAsWorker": st.booleans(),
         "mpiImplementation": st.sampled_from(["OpenMPI", "MPICH"]),
     },
-    optional={"settings": st.sampled_from([VOLCANO, PLUGINS])},
-)
+    optional={
+        "settings": st.sampled_from([VOLCANO, PLUGINS]),
+        "annotations": st.fixed_dictionaries(
+            {},
+            optional={
+                annotations.WRITTEN_IN: st.sampled_from([*PROFILES]),
+                annotations.LAUNCHER_RESTART_POLICY: st.just("ExitCode"),
+                annotations.WORKER_RESTART_POLICY: st.sampled_from(["Always", "ExitCode"]),
+            },
+        ),
+    },
+).filter(lambda job: not deletes_itself(job))  # there would be no job to ask about
+
+
+def deletes_itself(job):
+    written_in = job.get("annotations", {}).get(annotations.WRITTEN_IN, VERSION)
+    return "ttlSecondsAfterFinished" in job["policy"] and PROFILES[written_in].ttl_deletes_job
 
 
 @EXAMPLES
@@ -111,7 +126,7 @@ def test_executing_a_plan_twice_is_the_same_as_once(job, history):
 
 
 @EXAMPLES
-@given(jobs, anything, anything)
+@given(jobs, anything, st.lists(st.one_of(any_step, st.just(Step("restart"))), max_size=25))
 def test_a_finished_job_never_creates_anything_and_stays_finished(job, history, later_history):
     world = happen(World(**job), history).settle()
     world.resume()

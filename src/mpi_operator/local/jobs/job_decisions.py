@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mpi_operator.local.times import moment, timestamp
 
+from . import pod_failure_policy
 from .job_objects import (
     COMPLETE,
     FAILED,
@@ -30,6 +31,7 @@ from .job_objects import (
     JobStatus,
     UncountedTerminatedPods,
 )
+from .pod_failure_policy import judge
 
 _TRUE, _FALSE = "True", "False"
 _BACKOFF_EXCEEDED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
@@ -87,6 +89,7 @@ class _Seen(msgspec.Struct, frozen=True):
     terminating: int
     succeeded: int
     failed: int
+    fatal: str
 
 
 def _seen(job: Job, pods: Sequence[JobPod]) -> _Seen:
@@ -99,7 +102,14 @@ def _seen(job: Job, pods: Sequence[JobPod]) -> _Seen:
         terminating=sum(pod.is_terminating for pod in pods),
         succeeded=counted.succeeded + len(uncounted.succeeded),
         failed=counted.failed + len(uncounted.failed),
+        fatal=_fatal(job, pods),
     )
+
+
+def _fatal(job: Job, pods: Sequence[JobPod]) -> str:
+    """Why a failed pod fails the Job by its policy; empty if none does."""
+    messages = (judge(job, pod).fails_job for pod in filter(_has_failed(job), pods))
+    return next(filter(None, messages), "")
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -117,6 +127,8 @@ def _outcome(job: Job, seen: _Seen, now: datetime) -> _Outcome | None:
         return _Outcome(SUCCESS_CRITERIA_MET, COMPLETE, met.reason, met.message)
     if target := job.status.condition(FAILURE_TARGET):
         return _Outcome(FAILURE_TARGET, FAILED, target.reason, target.message)
+    if seen.fatal:
+        return _Outcome(FAILURE_TARGET, FAILED, pod_failure_policy.REASON, seen.fatal)
     if seen.failed > job.spec.backoff_limit or _is_past_restart_limit(job, seen):
         return _Outcome(FAILURE_TARGET, FAILED, *_BACKOFF_EXCEEDED)
     wait = _time_to_deadline(job, now)
@@ -161,7 +173,7 @@ def _finishing(job: Job, seen: _Seen, outcome: _Outcome, now: datetime) -> Decis
     if all_counted and not terminating:
         status = _with_condition(status, outcome.terminal, outcome.reason, outcome.message, now)
         status = replace(status, completion_time="" if is_failure else timestamp(now))
-    return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
+    return Decision(status, delete=seen.active, untrack=_to_untrack(job, seen, status))
 
 
 def _suspended(job: Job, seen: _Seen, now: datetime) -> Decision:
@@ -170,7 +182,7 @@ def _suspended(job: Job, seen: _Seen, now: datetime) -> Decision:
     status = _with_condition(status, SUSPENDED, "JobSuspended", "Job suspended", now)
     terminating = seen.terminating + len(seen.active)
     status = replace(status, start_time="", active=0, ready=0, terminating=terminating)
-    return Decision(status, delete=seen.active, untrack=_to_untrack(seen, status))
+    return Decision(status, delete=seen.active, untrack=_to_untrack(job, seen, status))
 
 
 def _active(job: Job, seen: _Seen, now: datetime, backoff: PodFailureBackoff) -> Decision:
@@ -193,7 +205,7 @@ def _active(job: Job, seen: _Seen, now: datetime, backoff: PodFailureBackoff) ->
         status,
         delete=surplus,
         create=is_created,
-        untrack=_to_untrack(seen, status),
+        untrack=_to_untrack(job, seen, status),
         requeue_after=min((each for each in waits if each is not None), default=None),
     )
 
@@ -253,7 +265,11 @@ def _counted(
     recorded = {*uncounted.succeeded, *uncounted.failed}
     fresh = [pod for uid, pod in tracked.items() if uid not in recorded]
     succeeded = [pod.uid for pod in fresh if pod.has_succeeded]
-    failed = [pod.uid for pod in fresh if not pod.has_succeeded and counts_as_failed(pod)]
+    failed = [
+        pod.uid
+        for pod in fresh
+        if not pod.has_succeeded and counts_as_failed(pod) and judge(job, pod).is_counted
+    ]
     return replace(
         status,
         succeeded=status.succeeded + sum(uid not in tracked for uid in uncounted.succeeded),
@@ -265,11 +281,18 @@ def _counted(
     )
 
 
-def _to_untrack(seen: _Seen, status: JobStatus) -> tuple[JobPod, ...]:
+def _to_untrack(job: Job, seen: _Seen, status: JobStatus) -> tuple[JobPod, ...]:
     """Pods that the status has recorded. Those still active follow once they are deleted."""
     uncounted = status.uncounted_terminated_pods
     uids = {*uncounted.succeeded, *uncounted.failed}
-    return tuple(pod for pod in seen.pods if pod.uid in uids and not pod.is_active)
+    return tuple(
+        pod for pod in seen.pods if (pod.uid in uids and not pod.is_active) or _is_ignored(job, pod)
+    )
+
+
+def _is_ignored(job: Job, pod: JobPod) -> bool:
+    """Whether a failed pod is never counted."""
+    return pod.is_tracked and pod.has_failed and not judge(job, pod).is_counted
 
 
 def _with_condition(

@@ -17,6 +17,7 @@ SUCCESS_CRITERIA_MET, FAILURE_TARGET = "SuccessCriteriaMet", "FailureTarget"
 class Terminated(Compact, frozen=True):
     """The `terminated` state of a container."""
 
+    exit_code: int = 0
     finished_at: str = ""
 
 
@@ -29,6 +30,7 @@ class ContainerState(Compact, frozen=True):
 class ContainerStatus(Compact, frozen=True):
     """The status of one container, as the kubelet reports it."""
 
+    name: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
 
@@ -110,6 +112,35 @@ class JobPod(Object, frozen=True):
         return sum(container.restart_count for container in containers)
 
 
+class OnExitCodes(Compact, frozen=True):
+    """The exit codes that a rule is about."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: frozenset[int] = frozenset()
+
+
+class OnPodCondition(Compact, frozen=True):
+    """A condition that a rule is about."""
+
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailurePolicyRule(Compact, frozen=True):
+    """What to do about a pod that failed in a certain way."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: tuple[OnPodCondition, ...] = ()
+
+
+class PodFailurePolicy(Compact, frozen=True):
+    """How failed pods are judged."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
 class JobSpec(Compact, frozen=True):
     """The part of a Job's spec that the controller acts on."""
 
@@ -118,6 +149,7 @@ class JobSpec(Compact, frozen=True):
     ttl_seconds_after_finished: int | None = None
     suspend: bool = False
     pod_replacement_policy: str = "TerminatingOrFailed"
+    pod_failure_policy: PodFailurePolicy | None = None
     managed_by: str = CONTROLLER_NAME
     template: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mpi_operator.kube.resources import Key, Manifest, Resource
+from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Unreachable
 from mpi_operator.local.sandbox.protocol import (
@@ -58,6 +59,8 @@ class PodRunner:
         self._stopping = asyncio.Event()
         self._init = [self._runner(each, is_init=True) for each in spec.get("initContainers") or ()]
         self._main = [self._runner(each, is_init=False) for each in spec["containers"]]
+        default = default_container(context.pod)
+        self._default = next(each for each in self._main if each.name == default)
         self._status: Manifest = {}
         self._failure: Failure | None = None
         self._sandbox: Sandbox | None = None
@@ -73,9 +76,9 @@ class PodRunner:
         return [*self._init, *self._main]
 
     def logs(self, container: str = "") -> ContainerLogs | None:
-        """The logs of a container; by default of the first one."""
+        """The logs of a container; by default of the main one."""
         known = {each.name: each.logs for each in self._all}
-        return known.get(container or self._main[0].name)
+        return known.get(container or self._default.name)
 
     async def run(self) -> None:
         """Run the pod to its end."""
@@ -114,8 +117,8 @@ class PodRunner:
                     await self._prepare_volume(volume)
 
     async def execute(self, request: Request) -> Process:
-        """Run what an agent asks for in the first container, once that runs."""
-        container = self._main[0]
+        """Run what an agent asks for in the main container, once that runs."""
+        container = self._default
         await container.running.wait()
         if container.config is None or self._sandbox is None or self._stopping.is_set():
             raise Unreachable(f"{self.key.name} is not running")

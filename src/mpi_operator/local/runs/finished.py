@@ -10,6 +10,7 @@ from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.apiserver.selectors import parse_selection
 from mpi_operator.local.apiserver.served_kinds import BUILT_IN, Kind
 from mpi_operator.local.apiserver.stored_object import encode_object
+from mpi_operator.local.default_container import default_container
 from mpi_operator.local.kubelet import pod_logs
 
 from . import records
@@ -44,11 +45,11 @@ class FinishedRun:
         )
 
     async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:
-        """The log lines of the first container of a pod."""
+        """The log lines of the main container of a pod."""
         pods = (await self.list(PODS, namespace, Selector(fields=f"metadata.name={name}"))).items
         if not pods:
             raise api_errors.not_found(PODS, name)
-        container = pods[-1]["spec"]["containers"][0]["name"]
+        container = default_container(pods[-1])
         file = pod_logs.newest(self.directory / pod_logs.LOGS, name, container)
         if file is not None:
             with file.open("rb") as lines:

@@ -1,0 +1,134 @@
+"""kubeflow.org/v1 as training-operator 1.9 understands it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mpi_operator.api import annotations as names
+from mpi_operator.api.types import Manifest
+
+from .fields import (
+    BACKOFF_LIMIT,
+    CLEAN_POD_POLICY,
+    LAUNCHER,
+    RUN_POLICY,
+    Field,
+    hub_defaults,
+    main_container_down,
+    main_container_up,
+    moved_down,
+    moved_up,
+    with_implied,
+    without_implied,
+    without_stale_error,
+)
+from .job_annotations import text, with_annotations
+from .old_version import OldVersion, View
+from .places import Place, given, with_value
+from .replica_counts import with_zeros, without_zeros
+from .roles import (
+    LAUNCHER_POLICY,
+    POLICIES,
+    WORKER_ARGS,
+    WORKER_COMMAND,
+    WORKER_POLICY,
+    implied_policies,
+    with_hub_policies,
+    without_idle_args,
+)
+from .stored_form import stored_form
+
+_MANAGED_BY = (*RUN_POLICY, "managedBy")
+_RUN_LAUNCHER_AS_WORKER = ("spec", "runLauncherAsWorker")
+
+_FIELDS = (
+    Field(("spec", "cleanPodPolicy"), CLEAN_POD_POLICY, is_main=False),
+    Field(
+        _MANAGED_BY,
+        _MANAGED_BY,
+        values={"kubeflow.org/training-operator": "kubeflow.org/mpi-operator"},
+    ),
+)
+_OWN_GROUPS = (
+    (("spec", "cleanPodPolicy"), CLEAN_POD_POLICY),
+    (LAUNCHER_POLICY, BACKOFF_LIMIT),
+    (WORKER_COMMAND, WORKER_ARGS),
+)
+_HUB_GROUPS = _OWN_GROUPS[1:]
+
+# By role: the annotation for policies that the hub has not, and what it has instead.
+_ANNOTATIONS: Mapping[Place, str] = {
+    LAUNCHER_POLICY: names.LAUNCHER_RESTART_POLICY,
+    WORKER_POLICY: names.WORKER_RESTART_POLICY,
+}
+_INSTEAD: Mapping[Place, Mapping[str, str]] = {
+    LAUNCHER_POLICY: {"ExitCode": "Never"},
+    WORKER_POLICY: {"ExitCode": "Never", "Always": "OnFailure"},
+}
+
+
+def up(job: Manifest, view: View) -> Manifest:
+    """The job of v1 in the hub."""
+    job = main_container_up(moved_up(job, _FIELDS))
+    if view.is_own:
+        job = with_implied(job, _implied(job))
+        job = _without_retries(without_idle_args(job))
+    for place in POLICIES:
+        job = _policy_up(job, place)
+    return stored_form(without_stale_error(with_zeros(job)))
+
+
+def down(job: Manifest, view: View) -> Manifest:
+    """The job of the hub in v1."""
+    hidden = dict(hub_defaults())
+    job = with_hub_policies(job) if view.is_own else job
+    for place in POLICIES:
+        job = _policy_down(job, place)
+    if view.is_own:
+        hidden |= _implied(job)
+        if given(job, LAUNCHER_POLICY) == "Never":
+            hidden[BACKOFF_LIMIT] = 0
+    job = main_container_down(without_implied(job, hidden))
+    return without_zeros(without_stale_error(moved_down(job, _FIELDS, is_own=view.is_own)))
+
+
+def _implied(job: Manifest) -> dict[Place, object]:
+    """What a job that was written in v1 says by leaving it out."""
+    return implied_policies(job, "Never") | {_RUN_LAUNCHER_AS_WORKER: _has_gpu_launcher(job)}
+
+
+def _has_gpu_launcher(job: Manifest) -> bool:
+    containers = given(job, (*LAUNCHER, "template", "spec", "containers"))
+    return isinstance(containers, list) and any(map(_has_gpu_limit, containers))
+
+
+def _has_gpu_limit(container: Any) -> bool:
+    limits = given(container, ("resources", "limits"))
+    return isinstance(limits, dict) and any("gpu" in name for name in limits)
+
+
+def _without_retries(job: Manifest) -> Manifest:
+    """The job without retries if its launcher is never restarted: a backoff limit had no effect."""
+    if given(job, LAUNCHER_POLICY) != "Never":
+        return job
+    result: Manifest = with_value(job, BACKOFF_LIMIT, 0)
+    return result
+
+
+def _policy_up(job: Manifest, place: Place) -> Manifest:
+    policy = given(job, place)
+    if not isinstance(policy, str):
+        return job
+    if instead := _INSTEAD[place].get(policy):
+        return with_annotations(with_value(job, place, instead), {_ANNOTATIONS[place]: policy})
+    result: Manifest = with_value(job, place, "OnFailure" if policy == "Always" else policy)
+    return result
+
+
+def _policy_down(job: Manifest, place: Place) -> Manifest:
+    policy, special = given(job, place), text(job, _ANNOTATIONS[place])
+    if policy is None or _INSTEAD[place].get(special) != policy:
+        return job
+    return with_annotations(with_value(job, place, special), {_ANNOTATIONS[place]: None})
+
+
+V1 = OldVersion("v1", up, down, _FIELDS, _OWN_GROUPS, _HUB_GROUPS)

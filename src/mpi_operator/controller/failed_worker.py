@@ -1,0 +1,48 @@
+"""Workers whose failure ends their job: they are not replaced, and the launcher is stopped.
+
+That depends on the job: v1 ends with any worker that failed, and with the restart policy `ExitCode`
+the exit code decides. Workers that are deleted are always replaced.
+"""
+
+from mpi_operator.api import annotations
+from mpi_operator.api.main_container import main_container
+from mpi_operator.api.profiles import profile
+from mpi_operator.api.types import WorkerSpec
+from mpi_operator.build.restart_policies import uses_exit_codes
+
+from . import pod_state
+from .cached_types import Pod
+from .decision import Decision
+from .observed import Observed
+from .problems import Problem, ProblemReason
+
+
+def failed_worker(seen: Observed) -> Decision:
+    """Fail the job of a worker whose failure is final."""
+    worker = seen.job.spec.worker
+    if worker is None:
+        return Decision()
+    final = [pod for pod in seen.workers.values() if _is_final(seen, worker, pod)]
+    return Decision(problems=(_problem(final),) if final else ())
+
+
+def _is_final(seen: Observed, worker: WorkerSpec, pod: Pod) -> bool:
+    if not pod_state.is_failed(pod) or pod_state.is_about_to_be_deleted(pod):
+        return False
+    if uses_exit_codes(seen.job, worker):
+        code = pod_state.exit_code(pod, main_container(seen.job, worker)["name"])
+        if code:
+            return code < annotations.FIRST_RETRYABLE
+    return profile(seen.job).failed_worker_fails_job
+
+
+def _problem(final: list[Pod]) -> Problem:
+    first, *others = final
+    more = f" (and {len(others)} more)" if others else ""
+    is_evicted = pod_state.is_evicted(first)
+    return Problem(
+        ProblemReason.WORKER_EVICTED if is_evicted else ProblemReason.WORKER_FAILED,
+        f"Worker {first.metadata.name} failed{more}: {pod_state.how_it_ended(first)}",
+        is_fatal=True,
+        ends_launcher=True,
+    )
