@@ -9,7 +9,7 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import OPEN_MPI, Overrides, pi
-from tests.support.mpijobs import changed
+from tests.support.mpijobs import changed, without
 from tests.support.waiting import until
 
 _API = "kueue.x-k8s.io"
@@ -22,6 +22,7 @@ POOL = {"example.com/pool": "reserved"}
 POOL_LABEL = "example.com/pool=reserved"  # only node-1 has it
 HOST = "kubernetes.io/hostname"
 _PRIORITIES = {"low": 10, "high": 1000}
+_IMPLEMENTATION = "spec.mpiImplementation"  # v1 does not have it
 _CPU = {"resources": {"requests": {"cpu": "100m"}}}
 _CPU_OF_A_JOB = "300m"  # a launcher and two workers
 
@@ -105,16 +106,20 @@ def waiting(name: str, version: str = "v2beta1") -> Manifest:
     mpirun = " ".join(OPEN_MPI.command())
     script = f"trap 'exit 1' TERM; until test -e /tmp/go; do sleep 0.2; done; exec {mpirun}"
     launcher = _CPU | {"command": ["sh", "-c", script]}
-    job = pi(name, overrides=Overrides(launcher=launcher, worker=_CPU))
+    job = without(pi(name, overrides=Overrides(launcher=launcher, worker=_CPU)), _IMPLEMENTATION)
     return {**job, "apiVersion": f"kubeflow.org/{version}"}
 
 
 def on_one_host(job: Manifest) -> Manifest:
     """A job whose pods ask to be together on one host."""
     together = {f"{_API}/podset-required-topology": HOST, f"{_API}/podset-group-name": "all"}
+    return with_pod_metadata(job, annotations=together)
+
+
+def with_pod_metadata(job: Manifest, **metadata: Any) -> Manifest:
+    """A job with metadata in both templates."""
     for role in ("Launcher", "Worker"):
-        metadata = f"spec.mpiReplicaSpecs.{role}.template.metadata"
-        job = changed(job, metadata, {"annotations": together})
+        job = changed(job, f"spec.mpiReplicaSpecs.{role}.template.metadata", metadata)
     return job
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from devcluster.cluster import Cluster
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
-from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting
+from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting, with_pod_metadata
 
-VERSIONS = ("v2beta1",)
+VERSIONS = ("v2beta1", "v1")
+V1 = Resource("kubeflow.org", "v1", "mpijobs", "MPIJob")
 HOW_TO = Path(__file__).parents[3] / "docs/how-to/use-kueue.md"
 
 
@@ -77,6 +78,33 @@ async def test_a_job_that_has_to_be_on_one_host_is(
     assert all(pod["spec"]["nodeSelector"][HOST] == pod["spec"]["nodeName"] for pod in pods)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
     await host_queue.finish("pi")
+
+
+async def test_a_v1_job_reads_as_it_was_written_and_shows_what_kueue_changed(
+    lab: Lab, queue: Queue
+) -> None:
+    # Kueue would add empty metadata, which changes nothing.
+    written = with_pod_metadata(waiting("pi", "v1"), labels={"team": "a"})
+    suspended = {**written["spec"], "runPolicy": {"suspend": True}}
+    await queue.stop("Hold")
+    await queue.submit(written)
+    await lab.becomes("pi", "Suspended")
+    read = await lab.client.get(V1, "pi", lab.namespace)
+    assert read["spec"] == suspended
+    assert read["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "queue"
+
+    await queue.stop("None")
+    await lab.runs("pi")
+    read = await lab.client.get(V1, "pi", lab.namespace)
+    assert not read["spec"]["runPolicy"].get("suspend")
+    for role, replica in read["spec"]["mpiReplicaSpecs"].items():
+        template = replica["template"]
+        assert template["spec"]["nodeSelector"] == POOL
+        assert template["metadata"]["labels"]["kueue.x-k8s.io/podset"] == role.lower()
+
+    await queue.stop("HoldAndDrain")
+    await _is_suspended(lab, "pi")
+    assert (await lab.client.get(V1, "pi", lab.namespace))["spec"] == suspended
 
 
 async def test_the_manifests_of_the_how_to_page_work(
