@@ -16,6 +16,7 @@ SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
 # In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
+PEERS_CACHE := .pytest_cache/peers
 
 .PHONY: help
 help: ## Show this table
@@ -37,7 +38,7 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 .PHONY: all-tests
 all-tests:
 	@echo '==> Running all tests in parallel (usually 14 minutes)'
-	$(PYTEST) $(AT_ONCE) tests || { [ $$? = 1 ] && scripts/test-again; }
+	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
 
 # Beside the tests with nodes, which mostly wait.
 .PHONY: checks-and-pythons
@@ -74,6 +75,14 @@ test-api: setup ## Run the tests on a real etcd and kube-apiserver (5 min)
 test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; root)
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
 	$(PYTEST) tests/cluster
+
+# With a cache of their own: the second run of `make test` is about its own tests only.
+.PHONY: test-peers
+test-peers: setup ## Run the tests with programs of others, such as Kueue, on two nodes (3 min, first time 6 more; root)
+	@$(MAKE) --no-print-directory images IF_POSSIBLE=--if-possible
+	$(BIN)/python -m devcluster build --if-possible control-plane nodes peers
+	$(PYTEST) -o cache_dir=$(PEERS_CACHE) tests/peers || \
+	  { [ $$? = 1 ] && scripts/test-again $(BIN)/python $(PEERS_CACHE) tests/peers; }
 
 .PHONY: coverage
 coverage: test-packages ## Measure how much of src the unit and local tests cover; fails below 90 % (5 min)

@@ -170,6 +170,15 @@ TOOLS = {
             usual="2 minutes",
             version_arguments=(),
         ),
+        Tool(
+            name="kueue",
+            module="kueue",
+            requirement="sigs.k8s.io/kueue",
+            package="sigs.k8s.io/kueue/cmd/kueue",
+            usual="6 minutes",
+            # It only reports a version that is stamped at link time.
+            version_arguments=(),
+        ),
     )
 }
 
@@ -179,6 +188,7 @@ USES = {
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
+    "peers": ("kueue",),
 }
 
 
