@@ -116,13 +116,18 @@ fmt: setup ## Format the code, and apply safe fixes
 bench: bench-programs ## Run the benchmarks, against rivals in the same run (40 min; first time 50)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint benchmarks/constraints.txt \
 	  --editable '.[bench]'
-	@status=0; for each in kube operators local; do \
+	@status=0; for each in kube operators webhook local; do \
 	  echo "==> benchmarks.$$each"; $(BIN)/python -m benchmarks.$$each || status=1; \
 	done; exit $$status
 
 .PHONY: bench-operators
 bench-operators: bench-programs ## Compare with the Go operator; quick=1 for a rough result, figures='creation jobs' for some figures
 	$(BIN)/python -m benchmarks.operators $(if $(quick),--quick) $(if $(figures),--figures $(figures))
+
+.PHONY: bench-webhook
+bench-webhook: setup ## Measure conversions, lists of old versions, and creations with and without webhooks (3 min)
+	$(BIN)/python -m devcluster build control-plane
+	$(BIN)/python -m benchmarks.webhook
 
 .PHONY: bench-real-pods
 bench-real-pods: images binaries bench-programs ## Compare with the Go operator on real pods, two nodes (15 min; root)
@@ -141,7 +146,11 @@ bench-training: images binaries ## Measure the operator's overhead on a training
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: soak-starts soak-api ## Look for rare failures: both targets below (hours)
+soak: soak-conversion soak-starts soak-api ## Look for rare failures: the targets below (hours)
+
+.PHONY: soak-conversion
+soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
+	$(PYTEST) $(AT_ONCE) --hypothesis-profile=soak --timeout=7200 tests/unit/api/conversion/test_properties.py
 
 .PHONY: soak-api
 soak-api: setup binaries ## Run the API server tests n times (n=50)
