@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpi_operator.api import annotations, types
-from mpi_operator.api.conversion import VERSIONS, UnitSettings
+from mpi_operator.api.conversion import VERSIONS, UnitSettings, convert
 from mpi_operator.api.conversion.places import given
 from mpi_operator.api.field_errors import FieldError, Path, unsupported
 from mpi_operator.kube.resources import Manifest
@@ -26,7 +26,7 @@ def validate(request: Manifest, units: UnitSettings) -> Admission:
     """Whether the job of an AdmissionReview's request may be stored."""
     job, stored = _objects(request)
     version = _version(job)
-    if not version or _is_deleted(job) or job.get("spec") == stored.get("spec"):
+    if not version or _is_deleted(job) or _is_same(job, stored, units):
         return _ALLOWED
     if errors := _new_errors(job, stored, version, units):
         return Admission(allowed=False, message="; ".join(map(str, errors)))
@@ -67,6 +67,17 @@ def _version(job: Manifest) -> str:
     """The version of a job; empty if it is not ours."""
     group, _, version = str(job.get("apiVersion")).partition("/")
     return version if group == types.GROUP and version in VERSIONS else ""
+
+
+def _is_same(job: Manifest, stored: Manifest, units: UnitSettings) -> bool:
+    """Whether an update leaves the spec as it is, also that of the stored version.
+
+    The conversion reads annotations, so the same spec in one version can be another one there.
+    """
+    if not stored or job.get("spec") != stored.get("spec"):
+        return False
+    before, after = (convert(each, types.VERSION, units).get("spec") for each in (stored, job))
+    return bool(before == after)
 
 
 def _is_deleted(job: Manifest) -> bool:

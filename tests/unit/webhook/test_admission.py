@@ -1,12 +1,17 @@
 """What is refused and warned about at the door, in the terms of each version."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpi_operator.api.annotations import CONVERTED_FIELDS
 from mpi_operator.api.conversion import VERSIONS, UnitSettings, convert
+from mpi_operator.api.conversion.lossless import difference
+from mpi_operator.api.conversion.old_version import View
+from mpi_operator.api.conversion.v1 import V1
 from mpi_operator.webhook.admission import mutate, validate
 from mpi_operator.webhook.admission_response import Admission
 from tests.support.mpijobs import changed, mpijob, template, without
@@ -34,6 +39,17 @@ def updated(before: dict[str, Any], after: dict[str, Any]) -> Admission:
 
 
 # --- errors
+
+
+def test_an_annotation_cannot_change_what_is_stored_past_the_checks():
+    """The spec of v1 stays the same, that of the stored version does not."""
+    before = old("v1", slotsPerWorker=2)
+    mapped = V1.up(before, View(is_own=True))
+    entries = difference(mapped, changed(mapped, "spec.slotsPerWorker", -5), V1.hub_groups)
+    books = {CONVERTED_FIELDS: json.dumps({"v2beta1": entries})}
+    after = changed(before, "metadata.annotations", books)
+    assert convert(after, "v2beta1")["spec"]["slotsPerWorker"] == -5
+    assert "spec.slotsPerWorker: Invalid value: -5" in updated(before, after).message
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 `difference` compares what the mapping makes of a job with what the job really is. Its entries are
 `[place, guard]`, the value is absent, or `[place, guard, value]`. The guard is a hash of what the
 mapping made, so that an entry loses to a later edit in another version. Entries about places that
-stand for the same facts (a *group*) are guarded by all of them.
+stand for the same facts (a *group*) are guarded by all of them, and entries inside an item of a
+list by the item's name.
 
 The entries of a job come from an annotation that anybody can write: whatever does not fit is
-ignored, and only `spec` and `status` are ever changed.
+ignored, and only `spec` is ever changed. Never `status`: a job's author may not write that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from mpi_operator.api.types import Manifest
 
 from .places import ABSENT, Place, value_at
 
-ROOTS = ("spec", "status")
+ROOT = "spec"
 
 Entry: TypeAlias = list[Any]
 _Group: TypeAlias = tuple[Place, ...]
@@ -50,13 +51,10 @@ def encoded(kept: Mapping[str, list[Any]]) -> str | None:
 
 def difference(mapped: Manifest, real: Manifest, groups: Groups) -> list[Entry]:
     """What has to change in the mapped job to get the real one."""
-    changes = [
-        change
-        for root in ROOTS
-        for change in _changes(mapped.get(root, ABSENT), real.get(root, ABSENT), (root,))
-    ]
+    guards = _Guards(mapped, groups)
+    changes = _changes(mapped.get(ROOT, ABSENT), real.get(ROOT, ABSENT), (ROOT,))
     entries = [
-        [_pointer(place), _guard(mapped, place, groups), *([] if new is ABSENT else [new])]
+        [_pointer(place), guards.of(place), *([] if new is ABSENT else [new])]
         for place, new in changes
     ]
     return sorted(entries, key=lambda entry: str(entry[0]))
@@ -89,13 +87,11 @@ def _changes(mapped: Any, real: Any, place: Place) -> Iterator[_Change]:
 
 def _valid(mapped: Manifest, entries: Iterable[Any], groups: Groups) -> list[_Change]:
     """The changes whose guards hold. A group whose facts have changed in one place is dropped."""
-    guards: dict[Place, str | None] = {}  # a hostile annotation may ask ten thousand times
+    guards = _Guards(mapped, groups)
     changes: list[_Change] = []
     outdated: set[_Group] = set()
     for place, guard, new in filter(None, map(_read, entries)):
-        if place not in guards:
-            guards[place] = _guard(mapped, place, groups)
-        if guards[place] != guard:
+        if guards.of(place) != guard:
             outdated.add(_group(place, groups))
         elif _can_change(mapped, place, new):
             changes.append((place, new))
@@ -115,8 +111,8 @@ def _read(entry: Any) -> tuple[Place, str | None, Any] | None:
 
 
 def _can_change(mapped: Manifest, place: Place, new: Any) -> bool:
-    """Whether the place is in a root, and its parent is there and can have such an entry."""
-    if not place or place[0] not in ROOTS:
+    """Whether the place is in the spec, and its parent is there and can have such an entry."""
+    if place[:1] != (ROOT,):
         return False
     parent = value_at(mapped, place[:-1])
     if isinstance(parent, list):
@@ -124,13 +120,45 @@ def _can_change(mapped: Manifest, place: Place, new: Any) -> bool:
     return isinstance(parent, dict)
 
 
-def _guard(mapped: Manifest, place: Place, groups: Groups) -> str | None:
-    """A hash of the value at a place and of its group; None if all of them are absent."""
-    values = [value_at(mapped, fact) for fact in (place, *_group(place, groups))]
-    if all(value is ABSENT for value in values):
-        return None
-    known = [[] if value is ABSENT else [value] for value in values]
-    return blake2b(_encode(known), digest_size=4).hexdigest()
+class _Guards:
+    """The guards of places in one job. Each value is hashed once.
+
+    A hostile annotation may ask about ten thousand places of a large group.
+    """
+
+    def __init__(self, mapped: Manifest, groups: Groups) -> None:
+        self._mapped = mapped
+        self._groups = groups
+        self._hashes: dict[Place, str] = {}
+
+    def of(self, place: Place) -> str | None:
+        """A hash of what is at a place, in its group and around it; None if nothing is."""
+        facts = [self._hash(fact) for fact in (place, *_group(place, self._groups))]
+        items = _items_around(self._mapped, place)
+        return _hash([facts, items]) if any(facts) or items else None
+
+    def _hash(self, place: Place) -> str:
+        """A hash of the value at a place; empty if there is none."""
+        if place not in self._hashes:
+            value = value_at(self._mapped, place)
+            self._hashes[place] = "" if value is ABSENT else _hash(value)
+        return self._hashes[place]
+
+
+def _hash(value: Any) -> str:
+    return blake2b(_encode(value), digest_size=4).hexdigest()
+
+
+def _items_around(mapped: Manifest, place: Place) -> list[str]:
+    """The names of the items that contain a place, because containers may change positions."""
+    names: list[str] = []
+    value: Any = mapped
+    for key in place[:-1]:
+        is_item = isinstance(value, list)
+        value = value_at(value, (key,))
+        if is_item and isinstance(value, dict) and isinstance(value.get("name"), str):
+            names.append(value["name"])
+    return names
 
 
 def _group(place: Place, groups: Groups) -> _Group:

@@ -1,6 +1,7 @@
 """What holds for every job in every version, whatever somebody writes into it."""
 
 import copy
+from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
@@ -12,9 +13,19 @@ from hypothesis import strategies as st
 from mpi_operator.api import annotations as names
 from mpi_operator.api.conversion import OURS, VERSIONS, UnitSettings, convert
 from mpi_operator.api.conversion.stored_form import stored_form
+from mpi_operator.api.types import (
+    Condition,
+    ConditionStatus,
+    MPIJobStatus,
+    ReplicaStatus,
+    ReplicaStatuses,
+    status_manifest,
+)
 from tests.support.version_strategies import GARBAGE, OLD, jobs, without_ours
 
 HUB = VERSIONS[0]
+JOB = {"apiVersion": f"kubeflow.org/{HUB}", "kind": "MPIJob", "metadata": {"name": "pi"}}
+COUNTS = st.integers(0, 3)
 PAIRS = tuple(permutations(VERSIONS, 2))
 OLD_PAIRS = tuple(permutations(OLD, 2))
 UNITS = st.builds(UnitSettings, st.integers(1, 8), st.integers(1, 8), st.sampled_from(["cpu", "a"]))
@@ -37,8 +48,30 @@ HOSTILE = st.dictionaries(
 ).map(lambda kept: {names.CONVERTED_FIELDS: msgspec.json.encode(kept).decode()})
 
 
+# As our operator writes them: every count is there.
+COUNTED = st.builds(ReplicaStatus, active=COUNTS, succeeded=COUNTS, failed=COUNTS)
+KINDS = ("Created", "Running", "Failed", "Succeeded")
+STATUSES = st.builds(
+    MPIJobStatus,
+    conditions=st.lists(
+        st.builds(
+            Condition, type=st.sampled_from(KINDS), status=st.sampled_from([*ConditionStatus])
+        ),
+        unique_by=lambda each: each.type,
+    ).map(tuple),
+    replica_statuses=st.builds(
+        ReplicaStatuses, launcher=st.none() | COUNTED, worker=st.none() | COUNTED
+    ),
+    start_time=st.none() | st.just(datetime(2026, 1, 31, tzinfo=UTC)),
+    observed_generation=st.none() | st.integers(1, 9),
+    selector=st.sampled_from(["", "a=b"]),
+).map(status_manifest)
+
+
 def encoded(job: Any) -> bytes:
-    return msgspec.json.encode(without_ours(job), order="sorted")
+    """The job without its status, which is converted and not kept."""
+    job = {name: each for name, each in without_ours(job).items() if name != "status"}
+    return msgspec.json.encode(job, order="sorted")
 
 
 @pytest.mark.parametrize("version", OLD)
@@ -47,6 +80,32 @@ def test_a_job_comes_back_from_the_hub_byte_by_byte(version, data, units, later)
     job = data.draw(jobs(version))
     back = convert(convert(job, HUB, units), version, later)
     assert encoded(back) == encoded(job)
+
+
+@pytest.mark.parametrize("version", OLD)
+@given(status=STATUSES)
+def test_a_status_of_our_operator_comes_back_from_every_version(version, status):
+    job = {**JOB, "status": status}
+    assert convert(convert(job, version), HUB)["status"] == status
+
+
+@pytest.mark.parametrize("version", OLD)
+@given(status=STATUSES)
+def test_each_version_shows_the_same_status_again(version, status):
+    shown = convert({**JOB, "status": status}, version)
+    assert convert(convert(shown, HUB), version)["status"] == shown["status"]
+
+
+@pytest.mark.parametrize("version", OLD)
+@given(status=STATUSES)
+def test_nobody_changes_a_status_with_made_up_books(version, status):
+    entries = [["/status", None, {"conditions": []}], ["/status/startTime", None, "2026"]]
+    books = msgspec.json.encode(dict.fromkeys(VERSIONS, entries)).decode()
+    job = {**JOB, "metadata": {"name": "pi", "annotations": {names.CONVERTED_FIELDS: books}}}
+    old = {**job, "apiVersion": f"kubeflow.org/{version}"}
+    assert convert(convert({**job, "status": status}, version), HUB)["status"] == status
+    assert "status" not in convert(job, version)
+    assert "status" not in convert(old, HUB)
 
 
 @pytest.mark.parametrize("version", OLD)
