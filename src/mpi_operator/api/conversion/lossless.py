@@ -1,0 +1,169 @@
+"""Keeps what a mapping between two versions cannot reproduce, and gives it back.
+
+`difference` compares what the mapping makes of a job with what the job really is. Its entries are
+`[place, guard]`, the value is absent, or `[place, guard, value]`. The guard is a hash of what the
+mapping made, so that an entry loses to a later edit in another version. Entries about places that
+stand for the same facts (a *group*) are guarded by all of them.
+
+The entries of a job come from an annotation that anybody can write: whatever does not fit is
+ignored, and only `spec` and `status` are ever changed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mpi_operator.api.types import Manifest
+
+from .places import ABSENT, Place, value_at
+
+ROOTS = ("spec", "status")
+
+Entry: TypeAlias = list[Any]
+Groups: TypeAlias = Sequence[tuple[Place, ...]]
+_Change: TypeAlias = tuple[Place, Any]
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def parsed(text: str) -> dict[str, list[Any]]:
+    """The entries by version, from an annotation; none if it is malformed."""
+    if not text:
+        return {}
+    try:
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {version: each for version, each in found.items() if isinstance(each, list)}
+
+
+def encoded(kept: Mapping[str, list[Any]]) -> str | None:
+    """The text of the annotation; None if there is nothing to keep."""
+    entries = {version: each for version, each in kept.items() if each}
+    return _encode(entries).decode() if entries else None
+
+
+def difference(mapped: Manifest, real: Manifest, groups: Groups) -> list[Entry]:
+    """What has to change in the mapped job to get the real one."""
+    changes = [
+        change
+        for root in ROOTS
+        for change in _changes(mapped.get(root, ABSENT), real.get(root, ABSENT), (root,))
+    ]
+    entries = [
+        [_pointer(place), _guard(mapped, place, groups), *([] if new is ABSENT else [new])]
+        for place, new in changes
+    ]
+    return sorted(entries, key=lambda entry: str(entry[0]))
+
+
+def patched(mapped: Manifest, entries: Iterable[Any], groups: Groups) -> Manifest:
+    """The mapped job with the entries whose guards still hold."""
+    changes = dict(_valid(mapped, entries, groups))
+    if not changes:
+        return mapped
+    tree: dict[str, Any] = {}
+    for place, new in changes.items():
+        _plant(tree, place, new)
+    result: Manifest = _grafted(mapped, tree)
+    return result
+
+
+def _changes(mapped: Any, real: Any, place: Place) -> Iterator[_Change]:
+    if mapped is real:
+        return
+    if isinstance(mapped, dict) and isinstance(real, dict):
+        for key in mapped.keys() | real.keys():
+            yield from _changes(mapped.get(key, ABSENT), real.get(key, ABSENT), (*place, key))
+    elif isinstance(mapped, list) and isinstance(real, list) and len(mapped) == len(real):
+        for index, (old, new) in enumerate(zip(mapped, real, strict=True)):
+            yield from _changes(old, new, (*place, str(index)))
+    elif type(mapped) is not type(real) or mapped != real:  # True is no 1 here
+        yield place, real
+
+
+def _valid(mapped: Manifest, entries: Iterable[Any], groups: Groups) -> list[_Change]:
+    """The changes whose guards hold. A group whose facts have changed in one place is dropped."""
+    guards: dict[Place, str | None] = {}  # a hostile annotation may ask ten thousand times
+    changes: list[_Change] = []
+    outdated: list[tuple[Place, ...]] = []
+    for place, guard, new in filter(None, map(_read, entries)):
+        if place not in guards:
+            guards[place] = _guard(mapped, place, groups)
+        if guards[place] != guard:
+            outdated += [group for group in groups if _is_about(place, group)][:1]
+        elif _can_change(mapped, place, new):
+            changes.append((place, new))
+    return [each for each in changes if not any(_is_about(each[0], group) for group in outdated)]
+
+
+def _read(entry: Any) -> tuple[Place, str | None, Any] | None:
+    """The place, the guard and the value of an entry; None if it is none."""
+    match entry:
+        case [str(pointer), str() | None as guard]:
+            return _place(pointer), guard, ABSENT
+        case [str(pointer), str() | None as guard, new]:
+            return _place(pointer), guard, new
+        case _:
+            return None
+
+
+def _can_change(mapped: Manifest, place: Place, new: Any) -> bool:
+    """Whether the place is in a root, and its parent is there and can have such an entry."""
+    if not place or place[0] not in ROOTS:
+        return False
+    parent = value_at(mapped, place[:-1])
+    if isinstance(parent, list):
+        return new is not ABSENT and value_at(parent, place[-1:]) is not ABSENT
+    return isinstance(parent, dict)
+
+
+def _guard(mapped: Manifest, place: Place, groups: Groups) -> str | None:
+    """A hash of the value at a place and of its group; None if all of them are absent."""
+    facts = [place, *next((group for group in groups if _is_about(place, group)), ())]
+    values = [value_at(mapped, fact) for fact in facts]
+    if all(value is ABSENT for value in values):
+        return None
+    known = [[] if value is ABSENT else [value] for value in values]
+    return blake2b(_encode(known), digest_size=4).hexdigest()
+
+
+def _is_about(place: Place, group: tuple[Place, ...]) -> bool:
+    return any(place[: len(fact)] == fact[: len(place)] for fact in group)
+
+
+def _plant(tree: dict[str, Any], place: Place, new: Any) -> None:
+    """Add a change to a tree of them: a leaf is a tuple with the new value."""
+    for key in place[:-1]:
+        branch = tree.setdefault(key, {})
+        if isinstance(branch, tuple):  # replaced as a whole already
+            return
+        tree = branch
+    tree[place[-1]] = (new,)
+
+
+def _grafted(value: Any, tree: dict[str, Any]) -> Any:
+    """The value with all changes of a tree. Every container is copied once."""
+    copy: Any = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+    for key, branch in tree.items():
+        where: Any = key if isinstance(value, dict) else int(key)
+        new = branch[0] if isinstance(branch, tuple) else _grafted(copy[where], branch)
+        if new is ABSENT:
+            copy.pop(where, None)
+        else:
+            copy[where] = new
+    return copy if isinstance(value, dict) else list(copy.values())
+
+
+def _pointer(place: Place) -> str:
+    """A place as a JSON pointer (RFC 6901)."""
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place)
+
+
+def _place(pointer: str) -> Place:
+    keys = pointer.split("/")[1:]
+    return tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
