@@ -42,6 +42,8 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Mapping[str, str]
     """Make `mpirun` read the hostfile and reach its workers."""
     remote_shells: tuple[RemoteShell, ...]
+    exec_shell: Mapping[str, str]
+    """Make `mpirun` start its daemons with {script}, from the launcher only: no worker may exec."""
     host_network: Mapping[str, str] = {}
     """For ranks whose pods are on the node's network, and so share its host name."""
     inherited: tuple[str, ...]
@@ -62,6 +64,11 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     """Name a program that starts each rank."""
     rank: tuple[str, ...] = ()
     """Hold the number of a rank."""
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """What `launcher` says about hosts, without the arguments for ssh."""
+        return {name: value for name, value in self.launcher.items() if value != _SSH_ARGUMENTS}
 
     @property
     def hostfile(self) -> tuple[str, ...]:
@@ -107,6 +114,12 @@ OPEN_MPI = MPIVariables(
             kind_aliases={"PRTE_MCA_plm": "ssh"},
         ),
     ),
+    exec_shell={
+        "OMPI_MCA_plm_rsh_agent": "{script}",  # Horovod looks for this variable
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "true",
+        "PRTE_MCA_plm_ssh_agent": "{script}",
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "true",
+    },
     inherited=("OMPI_", "PMIX_", "PRTE_", "ORTE_"),
     unbound={
         "PRTE_MCA_hwloc_default_binding_policy": "none",
@@ -136,6 +149,7 @@ INTEL = MPIVariables(
             {"I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"}, kind={"I_MPI_HYDRA_BOOTSTRAP": "ssh"}
         ),
     ),
+    exec_shell={"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"},
     inherited=("I_MPI_",),
     root="I_MPI_ROOT",
     unbound={"I_MPI_PIN": "off"},
@@ -155,6 +169,7 @@ MPICH = MPIVariables(
             kind_aliases={"HYDRA_BOOTSTRAP": "ssh"},
         ),
     ),
+    exec_shell={"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "{script}"},
     inherited=("PMI_", "HYDRA_", "MPIR_", "MPICH_"),
     loopback={"FI_TCP_IFACE": "lo"},
 )
