@@ -167,7 +167,7 @@ _ALL = (
         name="kubectl-delivery",
         tags=("mpioperator/kubectl-delivery:latest",),
         dockerfile="deploy/images/kubectl-delivery/Dockerfile",
-        programs=("kubectl",),
+        programs=("kubectl-delivery",),
         usual="10 seconds",
     ),
 )

@@ -69,7 +69,10 @@ async def _ensure(
         await client.create(resource, manifest)
     except errors.AlreadyExists:
         metadata = manifest["metadata"]
-        stored = await client.get(resource, metadata["name"], metadata["namespace"])
+        try:
+            stored = await client.get(resource, metadata["name"], metadata["namespace"])
+        except errors.NotFound as error:  # it was deleted in between
+            raise errors.Conflict(error.status) from error
         if not is_controlled_by(_object(stored), job):
             taken = Taken(resource.kind, metadata["name"])
             return Problem(ProblemReason.NAME_TAKEN, str(taken))

@@ -56,6 +56,7 @@ _DONE = {
     Resume: "resumed",
     Delete: "deleted",
 }
+_CREATING = (Create, CreateKeys, GrantExec)
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -142,9 +143,7 @@ class Executor:
             why = refusal(error, _describe(action), is_template=_has_template(action))
             outcome.refuse(action, why)
         except errors.NotFound as error:
-            if isinstance(
-                action, Create | CreateKeys | GrantExec
-            ):  # no such kind, or no such namespace
+            if isinstance(action, _CREATING):  # no such kind, or no such namespace
                 outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.is_stale = True

@@ -21,7 +21,7 @@ from .events import JobEvent
 from .job_state import NO_FAILURE, LastFailure
 from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
-from .pinned_profile import profile_annotation
+from .pinned_profile import pins
 from .replacement import Counts
 
 # A pod that has not started after this time may lack the Secret; nodes report that only in events.
@@ -54,7 +54,7 @@ def config_map_actions(
     Its annotations are what must survive a restart of the operator.
     """
     notes = {**replacement.as_annotation(counts), **failure_annotation(failure)}
-    pin = profile_annotation(seen.job)
+    pin = pins(seen.job)
     wanted = config_map.config_map(seen.job, hosts, settings, notes | pin)
     stored = seen.config_map
     if stored is None:
