@@ -7,8 +7,10 @@ from devcluster.image_builds.catalog import IMAGES
 from scripts.manifests import LABELS, NAME, NAMESPACE, Manifest, named
 
 HEALTH_PORT = 8080
+WEBHOOK_PORT = 9443
+WEBHOOKS = "webhooks"  # the name of that port
 # The Go operator's manifests have the label `app`, and people select and patch by it.
-_SELECTOR = {"app": NAME, **LABELS}
+SELECTOR = {"app": NAME, **LABELS}
 
 
 def namespace() -> Manifest:
@@ -22,10 +24,10 @@ def deployment() -> Manifest:
     return named("apps/v1", "Deployment", NAME, NAMESPACE, {"app": NAME}) | {
         "spec": {
             "replicas": 2,
-            "selector": {"matchLabels": _SELECTOR},
+            "selector": {"matchLabels": SELECTOR},
             "template": {
                 "metadata": {
-                    "labels": _SELECTOR,
+                    "labels": SELECTOR,
                     "annotations": {
                         "kubectl.kubernetes.io/default-container": NAME,
                         # A mesh's proxy would delay the first request to the API server.
@@ -41,7 +43,7 @@ def deployment() -> Manifest:
 def disruption_budget() -> Manifest:
     """Draining nodes evicts one of the two replicas at a time."""
     return named("policy/v1", "PodDisruptionBudget", NAME, NAMESPACE) | {
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _SELECTOR}}
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}}
     }
 
 
@@ -60,7 +62,7 @@ def _pod() -> Manifest:
                 "maxSkew": 1,
                 "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": _SELECTOR},
+                "labelSelector": {"matchLabels": SELECTOR},
                 "matchLabelKeys": ["pod-template-hash"],  # do not count pods of older versions
             }
         ],
@@ -74,7 +76,10 @@ def _container() -> Manifest:
         "image": IMAGES["mpi-operator"].tags[0],
         "imagePullPolicy": "IfNotPresent",
         "args": [f"--lock-namespace={NAMESPACE}"],
-        "ports": [{"name": "http", "containerPort": HEALTH_PORT}],
+        "ports": [
+            {"name": "http", "containerPort": HEALTH_PORT},
+            {"name": WEBHOOKS, "containerPort": WEBHOOK_PORT},
+        ],
         # No CPU limit: throttling could make it miss the renewal of its lease. Ten thousand pods
         # need a fraction of this memory.
         "resources": {

@@ -8,19 +8,18 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import yaml
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.api import schema
-from mpi_operator.api.crd import custom_resource_definition
+from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.operator import exit_codes, options
+from mpi_operator.webhook.metrics import WebhookMetrics
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import deployment, manifests  # noqa: E402
+from scripts import deployment, job_reference, manifests, webhooks  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -28,10 +27,12 @@ HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 def metrics_reference() -> str:
     """Every metric with its labels and its meaning."""
     JobMetrics(jobs := CollectorRegistry())
+    WebhookMetrics(webhook := CollectorRegistry())
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (
         f"{HEADER}# Metrics\n\n## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"## Webhook\n\n{columns}{''.join(_metric_rows(webhook))}\n"
         f"## Kubernetes client (`mpi_operator.kube`)\n\n{columns}"
         f"{''.join(_metric_rows(kube))}\n"
         "The operator also exports `process_…` and `python_info`, like every Python program.\n"
@@ -48,38 +49,17 @@ def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
 
 
 def crd() -> str:
-    """The CRD, for `kubectl apply -f`."""
-    header = "# Made by `make generate`. Do not edit.\n"
-    return header + yaml.dump(
-        custom_resource_definition(), Dumper=manifests.NoAliases, sort_keys=False
+    return manifests.written([custom_resource_definition()], "MPIJobs in all API versions.")
+
+
+def crd_with_v2beta1_only() -> str:
+    return manifests.written(
+        [v2beta1_only()], "MPIJobs in v2beta1 only, for an operator with --webhooks=off."
     )
 
 
-def job_reference() -> str:
-    """Every field of a job."""
-    title = "# The fields of an MPIJob (`kubeflow.org/v2beta1`)\n\n"
-    columns = "| field | type | default | meaning |\n|---|---|---|---|\n"
-    rows = (_job_row(path, field) for path, field in _fields(schema.served_job()))
-    return HEADER + title + columns + "".join(rows)
-
-
-def _fields(parent: schema.Schema, path: str = "") -> Iterator[tuple[str, schema.Schema]]:
-    """Every field with a description below a schema, with its path; a pod template is one field."""
-    for name, field in parent.get("properties", {}).items():
-        inner = f"{path}.{name}" if path else name
-        if "description" in field:
-            yield inner, field
-            yield from _fields(field, inner)
-    if below := parent.get("additionalProperties") or parent.get("items"):
-        yield from _fields(below, f"{path}[]")
-
-
-def _job_row(path: str, field: schema.Schema) -> str:
-    kind = " or ".join(f"`{value}`" for value in field.get("enum", ())) or field["type"]
-    if "minimum" in field:
-        kind += f", at least {field['minimum']}"
-    default = f"`{yaml.safe_dump(field['default']).split()[0]}`" if "default" in field else ""
-    return f"| `{path}` | {kind} | {default} | {field['description']} |\n"
+def job_fields() -> str:
+    return HEADER + job_reference.text()
 
 
 def operator_reference() -> str:
@@ -141,6 +121,18 @@ def gang_scheduling_roles() -> str:
     )
 
 
+def webhook_roles() -> str:
+    return manifests.written(
+        manifests.webhooks(), "Additional roles for an operator without --webhooks=off."
+    )
+
+
+def webhook_service() -> str:
+    return manifests.written(
+        webhooks.everything(), "How the API server calls an operator without --webhooks=off."
+    )
+
+
 def whole_installation() -> str:
     """The whole installation in one file, in the order in which objects can be created."""
     return manifests.written(
@@ -148,8 +140,10 @@ def whole_installation() -> str:
             deployment.namespace(),
             custom_resource_definition(),
             *manifests.cluster(),
+            *manifests.webhooks(),
             deployment.deployment(),
             deployment.disruption_budget(),
+            *webhooks.everything(),
         ],
         "MPI Operator for all namespaces. Install it with kubectl apply -f.",
     )
@@ -163,8 +157,11 @@ GENERATED: dict[str, Callable[[], str]] = {
     "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,
     "deploy/rbac/namespaced.yaml": namespaced_roles,
     "deploy/rbac/users.yaml": user_roles,
+    "deploy/rbac/webhooks.yaml": webhook_roles,
+    "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml": crd_with_v2beta1_only,
+    "deploy/webhooks.yaml": webhook_service,
     "docs/reference/metrics.md": metrics_reference,
-    "docs/reference/mpijob.md": job_reference,
+    "docs/reference/mpijob.md": job_fields,
     "docs/reference/operator.md": operator_reference,
 }
 

@@ -3,6 +3,7 @@
 The rules are data, each with its reason, and allow only the calls that the operator makes.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -122,6 +123,35 @@ GANG = (
     ),
 )
 
+# Only with --webhooks=on, in the namespace of the operator.
+CERTIFICATES = (
+    Rule("For the certificate of the webhooks.", "", "secrets", "create"),
+    Rule(
+        "For the one Secret that has it. RBAC cannot restrict create by name.",
+        "",
+        "secrets",
+        "get update",
+        names=("mpi-operator-webhook",),
+    ),
+)
+# Only with --webhooks=on. List and watch are restricted to one name as well.
+TRUST = (
+    Rule(
+        "To tell the API server which certificate converts MPIJobs.",
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "get list watch patch",
+        names=("mpijobs.kubeflow.org",),
+    ),
+    Rule(
+        "To tell the API server which certificate admits MPIJobs.",
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations validatingwebhookconfigurations",
+        "get list watch patch",
+        names=(NAME,),
+    ),
+)
+
 EDIT = (
     Rule(
         "To create, change and delete MPIJobs.",
@@ -164,6 +194,17 @@ def gang_scheduling() -> list[Manifest]:
     name = f"{NAME}-gang-scheduling"
     return [
         _role("ClusterRole", name, GANG),
+        _binding("ClusterRoleBinding", name, "ClusterRole"),
+    ]
+
+
+def webhooks() -> list[Manifest]:
+    """The additional roles for --webhooks=on, some of them for cluster-scoped objects."""
+    name = f"{NAME}-webhooks"
+    return [
+        _role("Role", name, CERTIFICATES, NAMESPACE),
+        _binding("RoleBinding", name, "Role", NAMESPACE),
+        _role("ClusterRole", name, TRUST),
         _binding("ClusterRoleBinding", name, "ClusterRole"),
     ]
 
@@ -224,9 +265,10 @@ def written(objects: Iterable[Manifest], purpose: str) -> str:
 
 def _with_reasons(text: str) -> str:
     """The YAML with a comment above each rule."""
-    for rule in {*OPERATOR, *LOCK, *GANG, *EDIT, *VIEW}:
+    for rule in {*OPERATOR, *LOCK, *GANG, *CERTIFICATES, *TRUST, *EDIT, *VIEW}:
         block = yaml.dump([rule.manifest], Dumper=NoAliases, sort_keys=False)
-        text = text.replace(block, f"# {rule.why}\n{block}")
+        whole = re.escape(block) + "(?!  - )"  # and not the beginning of a rule with more verbs
+        text = re.sub(f"(?={whole})", f"# {rule.why}\n", text)
     return text
 
 

@@ -27,6 +27,10 @@ settings.register_profile(
 )
 # For another Python: it shows what the version breaks, not what the logic does.
 settings.register_profile("brief", settings.get_profile("patient"), max_examples=10)
+# For `make soak`: other examples in every run, and many.
+settings.register_profile(
+    "soak", settings.get_profile("patient"), derandomize=False, max_examples=10_000
+)
 settings.load_profile("patient")
 
 

@@ -50,6 +50,7 @@ class Subject:
             f"--kubeconfig={kubeconfig}",
             f"--lock-namespace={self.lock_namespace}",
             f"--health-port={port}",
+            "--webhooks=off",  # the CRD has only v2beta1, as the Go operator's
             "--log-format=json",  # as in a pod
             *self.flags,
         ]

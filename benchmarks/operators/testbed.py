@@ -16,7 +16,7 @@ from benchmarks.operators.running import Running, running
 from benchmarks.operators.subjects import ALL, Subject
 from devcluster.audit import Record
 from devcluster.control_plane import APISERVER, ControlPlane
-from mpi_operator.api.crd import custom_resource_definition
+from mpi_operator.api.crd import v2beta1_only
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import (
@@ -57,7 +57,7 @@ class Testbed:
 
     async def prepare(self, users: Sequence[str] = ()) -> None:
         """Install the CRD, and create namespaces and permissions for all subjects."""
-        crd = custom_resource_definition()
+        crd = v2beta1_only()
         await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, crd, manager=_MANAGER)
         for subject in ALL:
             await self.client.create(NAMESPACES, {"metadata": {"name": subject.lock_namespace}})
@@ -121,7 +121,7 @@ class Testbed:
             self.control_plane.process(component) for component in self.control_plane.components
         )
         servers = (part for each in processes for part in (each.born, *each.argv))
-        name = custom_resource_definition()["metadata"]["name"]
+        name = v2beta1_only()["metadata"]["name"]
         crd = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
         return Environment(
             servers=comparability.digest(*servers),

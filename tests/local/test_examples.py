@@ -75,6 +75,9 @@ ALL = [
     Example("pi/pi-mpich.yaml", "MPICH", PI),
     Example("pi/pi-intel.yaml", "Intel", PI),
     Example("pi/pi-c.yaml", "OpenMPI", PI, is_compiled=True),
+    Example("v1/pi-v1.yaml", "OpenMPI", PI),
+    Example("v1alpha2/pi-v1alpha2.yaml", "OpenMPI", PI),
+    Example("v1alpha1/pi-v1alpha1.yaml", "OpenMPI", PI),
     Example(
         "allreduce-benchmark/train.yaml",
         "OpenMPI",

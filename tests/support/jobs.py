@@ -74,7 +74,8 @@ class Jobs:
     async def all_pods(self, job: str, role: str = "") -> list[Manifest]:
         selector = f"training.kubeflow.org/job-name={job}"
         if role:
-            selector += f",training.kubeflow.org/job-role={role}"
+            names = "launcher,master" if role == "launcher" else role  # that of v1 is another one
+            selector += f",training.kubeflow.org/job-role in ({names})"
         listing = await self.client.list(PODS, self.namespace, Selector(labels=selector))
         return sorted(listing.items, key=lambda each: str(each["metadata"]["name"]))
 

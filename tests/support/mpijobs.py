@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from mpi_operator.api.crd import custom_resource_definition
+from mpi_operator.api.crd import v2beta1_only
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest, Resource
@@ -62,15 +62,18 @@ def without(manifest: Manifest, path: str) -> Manifest:
 
 
 async def install(client: HttpClient) -> None:
-    """Make sure that the server has our definition and serves it."""
-    definition = custom_resource_definition()
+    """Make sure that the server has our definition and serves it.
+
+    Only v2beta1, because other versions need the operator's webhook.
+    """
+    definition = v2beta1_only()
     await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
     await until(lambda: _is_served(client))
 
 
 async def uninstall(client: HttpClient) -> None:
     """Delete the kind from the server, with every job."""
-    name = custom_resource_definition()["metadata"]["name"]
+    name = v2beta1_only()["metadata"]["name"]
     with suppress(errors.NotFound):
         await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
     await until(lambda: _is_gone(client, name))
@@ -78,7 +81,7 @@ async def uninstall(client: HttpClient) -> None:
 
 async def install_without_rules(client: HttpClient) -> None:
     """Our definition as it might have been before it had rules: types only."""
-    definition = _without_rules(custom_resource_definition())
+    definition = _without_rules(v2beta1_only())
     await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
     await until(lambda: _is_served(client))
 

@@ -55,6 +55,7 @@ class Operator:
                 "mpi_operator.operator",
                 f"--kubeconfig={self._kubeconfig}",
                 f"--health-port={self._port}",
+                "--webhooks=off",  # one port for many; a test may switch them on
                 "--log-format=json",
                 *self._arguments,
                 stdout=log,

@@ -60,7 +60,7 @@ from mpi_operator.local.jobs.job_controller import JobController
 from mpi_operator.local.jobs.job_decisions import PodFailureBackoff
 from tests.support.direct_cluster import DirectCluster, catch_up, reader, result
 from tests.support.faulty_client import FaultyClient, RecordedEvents
-from tests.support.observations import NOW, PLAIN, a_manifest
+from tests.support.observations import NOW, PLAIN, a_manifest, terminated
 
 T = TypeVar("T")
 
@@ -363,10 +363,11 @@ class World:
             self._jobs.act()
             self._set_launcher_pods("Running")
 
-    def launcher_pod_fails(self) -> None:
-        """A try fails, and the Job controller counts it and makes another pod."""
+    def launcher_pod_fails(self, exit_code: int = 0) -> None:
+        """A try fails, and the Job controller counts it and makes another pod, or gives up."""
         if self._launcher_is_at_work():
-            self._set_launcher_pods("Failed")
+            ended: Manifest = {"containerStatuses": terminated(exit_code)} if exit_code else {}
+            self._set_launcher_pods("Failed", **ended)
 
     def launcher_pod_succeeds(self) -> None:
         """The pod has done its work, and the Job controller has not noticed yet."""
@@ -413,9 +414,9 @@ class World:
         if pod is not None and pod["status"]["phase"] in ("Pending", "Running"):
             self._set_phase(pod, phase, **status)
 
-    def _set_launcher_pods(self, phase: str, *, noticed: bool = True) -> None:
+    def _set_launcher_pods(self, phase: str, *, noticed: bool = True, **status: Any) -> None:
         for pod in filter(_is_active, self.launcher_pods):
-            self._set_phase(pod, phase)
+            self._set_phase(pod, phase, **status)
         if noticed:
             self._jobs.act()
 

@@ -5,6 +5,7 @@
   Both use `schema_validation` (types), `validation` (rules) and `field_errors` (messages).
 * `names` and `labels` are those of a job's objects. `conditions` maintains those in its status.
 * `crd` is the CustomResourceDefinition, made from `schema` (types) and `cel` (rules).
+* `versions` describes the older versions, `conversion` converts between all of them.
 """
 
 from . import conditions, labels, names

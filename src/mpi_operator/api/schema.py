@@ -1,11 +1,13 @@
 """The OpenAPI schema of an MPIJob, generated from `types` and the rules in `cel`.
 
 `schema_validation` validates with it, and the CRD contains it. The schema of pod templates is
-Kubernetes' own, as `scripts/pod_template_schema.py` got it from an API server.
+Kubernetes' own, as `scripts/pod_template_schema.py` got it from an API server. The schemas of older
+versions are in `versions.schema`.
 """
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from inspect import cleandoc, getsource
 from itertools import pairwise
@@ -19,8 +21,9 @@ from . import cel, types
 
 Schema: TypeAlias = dict[str, Any]
 
-# Types with a field for each role. In the API they are maps that accept other keys, too.
-_BY_ROLE: Mapping[type, type[msgspec.Struct]] = {
+# Types with a field for each role, and the type of a role. In the API they are maps that accept
+# other keys, too.
+BY_ROLE: Mapping[type, type[msgspec.Struct]] = {
     types.ReplicaSpecs: types.ReplicaSpec,
     types.ReplicaStatuses: types.ReplicaStatus,
 }
@@ -29,31 +32,41 @@ _REQUIRED: Mapping[type, tuple[str, ...]] = {
     types.MPIJob: ("spec",),
     types.MPIJobSpec: ("mpiReplicaSpecs",),
 }
-_OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+UNKNOWN_FIELDS: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+OPEN: Schema = {"type": "object"} | UNKNOWN_FIELDS
 
 
 @cache
 def job() -> Schema:
     """The schema that manifests are validated against, without descriptions."""
-    schema = _Schemas(with_docs=False).of(types.MPIJob)
-    schema["properties"] |= {
-        "apiVersion": {"type": "string", "enum": [types.API_VERSION]},
-        "kind": {"type": "string", "enum": [types.KIND]},
-    }
-    schema["properties"]["metadata"]["x-kubernetes-preserve-unknown-fields"] = True
-    return schema
+    return validated(Generator(cel.RULES, BY_ROLE).of(types.MPIJob), types.VERSION)
 
 
 def served_job() -> Schema:
     """The schema for the CRD: with descriptions, and the metadata as the API server wants it."""
-    schema = _Schemas(with_docs=True).of(types.MPIJob)
+    generator = Generator(cel.RULES, BY_ROLE, with_docs=True)
+    return served(generator.of(types.MPIJob), types.VERSION)
+
+
+def validated(schema: Schema, version: str) -> Schema:
+    """A job's schema with the type and the metadata that a manifest has."""
+    properties = schema["properties"]
+    metadata = properties["metadata"] | UNKNOWN_FIELDS
+    api_version = {"type": "string", "enum": [f"{types.GROUP}/{version}"]}
+    kind = {"type": "string", "enum": [types.KIND]}
+    own = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+    return schema | {"properties": properties | own}
+
+
+def served(schema: Schema, version: str) -> Schema:
+    """A job's schema with the type and the metadata that a CRD has."""
     name = {"type": "string", "maxLength": 253}  # bounds the cost of its CEL rules
-    schema["properties"] |= {
-        "apiVersion": {"type": "string", "description": f"Always `{types.API_VERSION}`."},
+    own = {
+        "apiVersion": {"type": "string", "description": f"Always `{types.GROUP}/{version}`."},
         "kind": {"type": "string", "description": f"Always `{types.KIND}`."},
         "metadata": {"type": "object", "properties": {"name": name}},
     }
-    return schema
+    return schema | {"properties": schema["properties"] | own}
 
 
 @cache
@@ -78,42 +91,46 @@ def _quantity() -> Schema:
     return quantity
 
 
-_KUBERNETES: Mapping[str, Callable[[], Schema]] = {
+KUBERNETES: Mapping[str, Callable[[], Schema]] = {
     "PodTemplate": pod_template,
     "LabelSelector": _label_selector,
     "Quantity": _quantity,
 }
 
 
-class _Schemas:
+@dataclass(frozen=True)
+class Generator:
     """Generates schemas from types."""
 
-    def __init__(self, *, with_docs: bool) -> None:
-        self._with_docs = with_docs
+    rules: Mapping[type, list[cel.Rule]]
+    by_role: Mapping[type, type[msgspec.Struct]]
+    kubernetes: Mapping[str, Callable[[], Schema]] = field(default_factory=lambda: KUBERNETES)
+    with_docs: bool = False
+    is_open: bool = False  # whether objects accept unknown fields
 
     def of(self, cls: type[msgspec.Struct]) -> Schema:
         """The schema of a struct, with its CEL rules."""
         return self._value(inspect.type_info(cls))
 
     def _struct(self, info: inspect.StructType) -> Schema:
-        rules = cel.RULES.get(info.cls)
+        rules = self.rules.get(info.cls)
         return self._shape(info) | ({"x-kubernetes-validations": rules} if rules else {})
 
     def _shape(self, info: inspect.StructType) -> Schema:
         cls, fields = info.cls, info.fields
-        if cls in _BY_ROLE:
-            return {"type": "object", "additionalProperties": self.of(_BY_ROLE[cls])}
+        if cls in self.by_role:
+            return {"type": "object", "additionalProperties": self.of(self.by_role[cls])}
         schema: Schema = {
             "type": "object",
             "properties": dict(self._field(cls, field) for field in fields),
         }
         if required := [*_REQUIRED.get(cls, ()), *(f.encode_name for f in fields if f.required)]:
             schema["required"] = required
-        return schema
+        return schema | (UNKNOWN_FIELDS if self.is_open else {})
 
     def _field(self, cls: type[msgspec.Struct], field: inspect.Field) -> tuple[str, Schema]:
         schema = dict(self._value(field.type))
-        if self._with_docs and (text := field_docs(cls).get(field.name)):
+        if self.with_docs and (text := field_docs(cls).get(field.name)):
             schema = {"description": text} | schema
         if _is_worth_storing(field.default):
             schema["default"] = msgspec.to_builtins(field.default)  # no enum: it becomes YAML
@@ -122,7 +139,7 @@ class _Schemas:
     def _value(self, info: inspect.Type) -> Schema:
         match info:
             case inspect.Metadata(extra={"schema": name}):
-                return _KUBERNETES[name]()
+                return self.kubernetes[name]()
             case inspect.Metadata(type=inner, extra_json_schema=extra):
                 return self._value(inner) | (extra or {})
             case inspect.UnionType(types=members):
@@ -133,7 +150,7 @@ class _Schemas:
             case inspect.VarTupleType(item_type=inner):
                 return {"type": "array", "items": self._value(inner)}
             case inspect.DictType(value_type=inspect.AnyType()):
-                return dict(_OPEN)
+                return dict(OPEN)
             case inspect.DictType(value_type=inner):
                 return {"type": "object", "additionalProperties": self._value(inner)}
             case _:
@@ -148,7 +165,7 @@ def field_docs(cls: type) -> dict[str, str]:
     """
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if base.__module__ == cls.__module__:
+        if issubclass(base, types.Part):
             docs.update(_own_docs(base))
     return docs
 

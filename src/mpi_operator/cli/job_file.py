@@ -1,10 +1,13 @@
-"""A job from a YAML file, with the changes of the command line."""
+"""A job from a YAML file, with the changes of the command line.
+
+A file of any API version becomes v2beta1 here, by the conversion that the cluster uses. Errors and
+warnings name the fields of the version that the file is written in.
+"""
 
 import copy
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -13,10 +16,14 @@ from mpi_operator.api.field_errors import FieldError, InvalidJob
 from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
 from mpi_operator.kube.resources import Manifest
 
+from . import manifest_files
 from .outcome import InvalidInput
 
+if TYPE_CHECKING:
+    from .old_versions import OldJob
+
 NAMESPACE = "default"  # of every job that runs on this machine
-# Short names of the fields that people change most.
+# Short names of the fields that people change most. They mean the same in every API version.
 SHORT = {
     "name": "metadata.name",
     "workers": "spec.mpiReplicaSpecs.Worker.replicas",
@@ -36,45 +43,42 @@ class LoadedJob(NamedTuple):
     directory: Path
 
 
-def load(path: Path, settings: Iterable[str], variables: Iterable[str]) -> LoadedJob:
-    """The job in a file, or on standard input if that is `-`."""
-    is_stdin = str(path) == "-"
-    source = "standard input" if is_stdin else str(path)
-    manifest = parse(sys.stdin.read(), source) if is_stdin else read(path)
-    manifest = with_environment(with_settings(manifest, settings), variables)
+def load(
+    path: Path,
+    settings: Sequence[str],
+    variables: Iterable[str],
+    units: Mapping[str, Any] | None = None,
+) -> LoadedJob:
+    """The job in a file, or on standard input if that is `-`.
+
+    `units` has fields of `UnitSettings`: how the totals of v1alpha1 are split into workers.
+    """
+    source = manifest_files.source_name(path)
+    written = parse(manifest_files.read(path), source)
+    written = with_settings(written, [each for each in settings if not _is_short(each)])
+    old = _old_job(written, source, units or {})
+    manifest = with_settings(old.hub if old else written, filter(_is_short, settings))
+    manifest = with_environment(manifest, variables)
     manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": NAMESPACE}
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
-        lines = "\n".join(f"  {error}" for error in invalid.errors)
-        raise InvalidInput(f"invalid {KIND} in {source}:\n{lines}") from invalid
+        errors = old.own(invalid.errors) if old else invalid.errors
+        raise _invalid_job(source, errors) from invalid
+    is_stdin = path == manifest_files.STANDARD_INPUT
     directory = Path.cwd() if is_stdin else path.absolute().parent
-    return LoadedJob(manifest, job, warnings(manifest), directory)
-
-
-def read(path: Path) -> Manifest:
-    """The one job in a file."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"cannot read {path}: not a text file") from error
-    return parse(text, str(path))
+    return LoadedJob(manifest, job, old.warnings if old else warnings(manifest), directory)
 
 
 def parse(text: str, source: str) -> Manifest:
     """The one job in a text. Objects of other kinds are ignored."""
-    try:
-        documents = _documents(text)
-    except yaml.YAMLError as error:
-        raise InvalidInput(_syntax_error(error, source)) from error
-    jobs = [each for each in documents if isinstance(each, dict) and each.get("kind") == KIND]
+    values = [document.value for document in manifest_files.documents(text, source)]
+    jobs = [each for each in values if isinstance(each, dict) and each.get("kind") == KIND]
     match jobs:
         case []:
             raise InvalidInput(f"no {KIND} in {source}: one document needs `kind: {KIND}`")
         case [job]:
-            return _of_this_version(job, source)
+            return job
         case _:
             names = ", ".join(str((job.get("metadata") or {}).get("name")) for job in jobs)
             raise InvalidInput(f"more than one {KIND} in {source}: {names}")
@@ -104,27 +108,28 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
     return changed
 
 
-def _documents(text: str) -> list[Any]:
-    """Parse with the C parser if there is one; the Python parser has better error messages."""
+def _is_short(setting: str) -> bool:
+    name = setting.partition("=")[0]
+    return name in SHORT and name != "name"  # metadata is the same in every version
+
+
+def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJob | None":
+    """The job of an older version; None if it is one of v2beta1."""
+    if written.get("apiVersion") == API_VERSION:
+        return None
+    from . import old_versions  # noqa: PLC0415 — few files need it, and it takes time
+
     try:
-        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError:
-        return list(yaml.safe_load_all(text))
+        return old_versions.read(written, units)
+    except old_versions.Unconvertible as error:
+        raise _invalid_job(source, [error]) from error
+    except InvalidJob as invalid:
+        raise _invalid_job(source, invalid.errors) from invalid
 
 
-def _of_this_version(job: Manifest, source: str) -> Manifest:
-    version = job.get("apiVersion")
-    if version != API_VERSION:
-        raise InvalidInput(
-            f"unknown apiVersion in {source}: expected {API_VERSION}, got {version!r}"
-        )
-    return job
-
-
-def _syntax_error(error: yaml.YAMLError, source: str) -> str:
-    mark = getattr(error, "problem_mark", None)
-    place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-    return f"cannot parse {place}: {getattr(error, 'problem', None) or 'not YAML'}"
+def _invalid_job(source: str, errors: Iterable[object]) -> InvalidInput:
+    lines = "\n".join(f"  {error}" for error in errors)
+    return InvalidInput(f"invalid {KIND} in {source}:\n{lines}")
 
 
 def _set(job: Manifest, path: str, value: Any, setting: str) -> None:

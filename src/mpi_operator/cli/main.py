@@ -15,6 +15,7 @@ _MODULES = {
     "suspend": "suspend",
     "resume": "suspend",
     "delete": "delete",
+    "convert": "convert",
     "image": "image",
 }
 
@@ -51,4 +52,4 @@ class Verbs(click.Group):
     epilog="Example: mpijob run examples/pi/pi.yaml",
 )
 def mpijob() -> None:
-    """Run MPI jobs on this machine, manage them, and check images."""
+    """Run MPI jobs on this machine, manage them, convert their files, and check images."""

@@ -34,13 +34,10 @@ def as_list(items: Sequence[Manifest]) -> Manifest:
 
 def as_text(value: Mapping[str, Any], output: str) -> str:
     """An object as JSON or YAML."""
-    if output == "json":
-        import json  # noqa: PLC0415
+    from . import manifest_text  # noqa: PLC0415 — tables do not need it
 
-        return json.dumps(value, indent=2)
-    import yaml  # noqa: PLC0415
-
-    return yaml.safe_dump(value, sort_keys=False).rstrip()
+    text = manifest_text.as_json(value) if output == "json" else manifest_text.as_yaml(value)
+    return text.rstrip()
 
 
 def _row(each: LocalJob, now: datetime) -> tuple[str, ...]:

@@ -2,8 +2,11 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+
+from . import arguments
 
 
 @click.command("run")
@@ -46,6 +49,7 @@ import click
     is_flag=True,
     help="Keep the directories of the pods (volumes, temporary files) until `mpijob delete`.",
 )
+@arguments.unit_options
 @click.option("--quiet", "-q", is_flag=True, help="Print only the output of the job.")
 @click.option(
     "--output",
@@ -65,11 +69,12 @@ def run_command(
     keep: bool,
     quiet: bool,
     output: str,
+    **units: Any,
 ) -> None:
     """Run the job in FILE on this machine.
 
-    FILE is a YAML file with one MPIJob, or - for standard input. The exit code is that of the
-    launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
+    FILE is a YAML file with one MPIJob of any API version, or - for standard input. The exit code
+    is that of the launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -84,7 +89,7 @@ def run_command(
     from . import job_file, runner  # noqa: PLC0415
     from .output import JsonOutput, TextOutput  # noqa: PLC0415
 
-    job = job_file.load(file, settings, variables)
+    job = job_file.load(file, settings, variables, units)
     kind = Kind(sandbox) if sandbox else None
     options = runner.Options(timeout, oversubscribe, keep, kind)
     out = JsonOutput() if output == "json" else TextOutput(is_quiet=quiet)

@@ -49,8 +49,8 @@ MEANINGS: dict[ExitCode, tuple[str, str]] = {
         "Read the log, which names the file and the entry",
     ),
     ExitCode.PORT_IN_USE: (
-        "The health or metrics port is in use",
-        "Choose another port with --health-port or --monitoring-port",
+        "The health, metrics or webhook port is in use",
+        "Choose another port with --health-port, --monitoring-port or --webhook-port",
     ),
 }
 

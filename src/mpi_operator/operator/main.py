@@ -7,8 +7,8 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
@@ -30,8 +30,8 @@ from mpi_operator.kube.transport import Timeouts
 from . import endpoints, log_format, preflight, standby
 from .exit_codes import Exit, ExitCode
 from .health import Health
-from .lifecycle import Parts, run_lifecycle
-from .options import Options, parse, reasons, version
+from .lifecycle import Parts, Task, run_lifecycle, unless
+from .options import Options, Switch, parse, reasons, version
 
 logger = logging.getLogger(__name__)
 
@@ -114,8 +114,23 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
             stand_by=partial(standby.check_lease, checker, lock, health),
         )
         ports = [port for port in (options.health_port, options.monitoring_port) if port]
-        async with endpoints.served(endpoints.application(health, registry), ports):
-            await run_lifecycle(parts, stop)
+        async with (
+            endpoints.served(endpoints.application(health, registry), ports),
+            _webhooks(options, registry) as ends,
+        ):
+            await unless(run_lifecycle(parts, stop), *ends)
+
+
+@asynccontextmanager
+async def _webhooks(options: Options, registry: CollectorRegistry) -> AsyncIterator[list[Task]]:
+    """Serve the webhooks, if they are on; yields the tasks that end if they cannot go on."""
+    if options.webhooks is Switch.OFF:
+        yield []
+        return
+    from . import webhooks  # noqa: PLC0415 - loaded only if it is needed
+
+    async with webhooks.served(options, partial(_client, _config(options)), registry) as ended:
+        yield [ended]
 
 
 def _client(

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +25,20 @@ from .exit_codes import MEANINGS, SECOND_SIGNAL, ExitCode
 from .log_format import Format, Level
 
 PROGRAM = "mpi-operator"
+
+
+class Switch(StrEnum):
+    """On or off."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class ResourceType(StrEnum):
+    """What the processing units of v1alpha1 are."""
+
+    GPU = "nvidia.com/gpu"
+    CPU = "cpu"
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,14 @@ class Options:
     write_concurrency: int = 64
     health_port: int = 8080
     monitoring_port: int = 0
+    webhooks: Switch = Switch.ON
+    webhook_port: int = 9443
+    webhook_service: str = "mpi-operator-webhook"
+    webhook_cert_dir: Path | None = None
+    gpus_per_node: int = 1
+    processing_units_per_node: int = 1
+    processing_resource_type: ResourceType = ResourceType.GPU
+    kubectl_delivery_image: str = "mpioperator/kubectl-delivery:latest"
     log_level: Level = Level.INFO
     log_format: Format = Format.JSON
     without_effect: tuple[str, ...] = ()  # flags that were given and have no effect
@@ -102,6 +125,20 @@ def _scheduler(text: str) -> str:
     return text
 
 
+def _service(text: str) -> str:
+    if not re.fullmatch(_LABEL, text):
+        raise ValueError(
+            f"{text!r} is not a valid Service name; expected at most 63 of a-z, 0-9 and -"
+        )
+    return text
+
+
+def _image(text: str) -> str:
+    if not text or re.search(r"\s", text):
+        raise ValueError(f"{text!r} is not a valid image name")
+    return text
+
+
 def _domain(text: str) -> str:
     if text and not _is_dns_name(text):
         raise ValueError(
@@ -129,10 +166,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 
 _port = _number(0, 65535)
+_webhook_port = _number(1, 65535)
+_units = _number(1, 1000)
 
 
-def _one_of(choices: type[Level] | type[Format]) -> Callable[[str], Level | Format]:
-    def parse(text: str) -> Level | Format:
+def _one_of(choices: type[StrEnum]) -> Callable[[str], StrEnum]:
+    def parse(text: str) -> StrEnum:
         if text not in list(choices):
             raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
         return choices(text)
@@ -143,6 +182,7 @@ def _one_of(choices: type[Level] | type[Format]) -> Callable[[str], Level | Form
 _CLUSTER = "cluster"
 _JOBS = "jobs"
 _CONCURRENCY = "concurrency"
+_VERSIONS = "API versions"
 _OBSERVABILITY = "observability"
 
 FLAGS = (
@@ -220,6 +260,81 @@ FLAGS = (
         "64",
         _number(1, 1000),
         "write_concurrency",
+    ),
+    Flag(
+        "--webhooks",
+        _VERSIONS,
+        "MODE",
+        "Convert jobs between API versions and check them when they are written (on), or neither, "
+        "for a CRD that has only v2beta1 (off)",
+        "on",
+        _one_of(Switch),
+        "webhooks",
+    ),
+    Flag(
+        "--webhook-port",
+        _VERSIONS,
+        "PORT",
+        "Serve the webhooks on this port, over TLS",
+        "9443",
+        _webhook_port,
+        "webhook_port",
+    ),
+    Flag(
+        "--webhook-service",
+        _VERSIONS,
+        "NAME",
+        "Make the certificate of the webhooks for this Service in the lock namespace",
+        "mpi-operator-webhook",
+        _service,
+        "webhook_service",
+    ),
+    Flag(
+        "--webhook-cert-dir",
+        _VERSIONS,
+        "PATH",
+        "Take tls.crt and tls.key from this directory, such as a Secret of cert-manager; then "
+        "something else has to set each caBundle",
+        "the operator makes its own certificate",
+        _path,
+        "webhook_cert_dir",
+    ),
+    Flag(
+        "--gpus-per-node",
+        _VERSIONS,
+        "N",
+        "Split the gpus of a v1alpha1 job into workers with at most this many",
+        "1",
+        _units,
+        "gpus_per_node",
+    ),
+    Flag(
+        "--processing-units-per-node",
+        _VERSIONS,
+        "N",
+        "Split the processingUnits of a v1alpha1 job into workers with at most this many",
+        "1",
+        _units,
+        "processing_units_per_node",
+    ),
+    Flag(
+        "--processing-resource-type",
+        _VERSIONS,
+        "TYPE",
+        f"Count the processingUnits of a v1alpha1 job as {' or '.join(ResourceType)}",
+        "nvidia.com/gpu",
+        _one_of(ResourceType),
+        "processing_resource_type",
+    ),
+    Flag(
+        "--kubectl-delivery-image",
+        _VERSIONS,
+        "IMAGE",
+        "Use this image for jobs of old versions whose launcher needs kubectl",
+        "mpioperator/kubectl-delivery:latest",
+        _image,
+        "kubectl_delivery_image",
+        aliases=("--mpi-kubectl-delivery-image",),
     ),
     Flag(
         "--health-port",

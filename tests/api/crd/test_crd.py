@@ -21,7 +21,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest
 from tests.support.mpijobs import MPIJOBS, changed, mpijob, template, without
 
-FILE = Path(__file__).parents[3] / "deploy/crds/mpijobs.kubeflow.org.yaml"
+FILE = Path(__file__).parents[3] / "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml"
 NAME = "mpijobs.kubeflow.org"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 WORKER = "spec.mpiReplicaSpecs.Worker"

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from devcluster.control_plane import ControlPlane
-from mpi_operator.api.crd import custom_resource_definition
+from mpi_operator.api.crd import v2beta1_only
 from mpi_operator.kube import errors
 from mpi_operator.kube.config.tls import ssl_context
 from mpi_operator.kube.http import HttpClient
@@ -52,7 +52,7 @@ async def lawless(
 
 async def _install_without_rules(client: HttpClient) -> None:
     """Also where another test has installed some."""
-    definition = custom_resource_definition()
+    definition = v2beta1_only()
     [version] = definition["spec"]["versions"]
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version["schema"] = {"openAPIV3Schema": anything}
@@ -205,7 +205,7 @@ async def test_jobs_that_today_s_rules_would_refuse_do_not_stop_the_others(
     await asyncio.gather(*(_store(jobs, job, name) for name, job in named.items()))
     await jobs.client.apply(
         CUSTOM_RESOURCE_DEFINITIONS,
-        custom_resource_definition(),
+        v2beta1_only(),
         manager="tests",
         force=True,
     )

@@ -11,8 +11,12 @@ from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+# Of the jobs of older versions one is enough: they differ in the conversion, not in their pods.
+LEFT_OUT = ("pi-v1alpha2", "pi-v1alpha1")
 FILES = {
-    yaml.safe_load(path.read_text())["metadata"]["name"]: path for path in EXAMPLES.glob("*/*.yaml")
+    name: path
+    for path in EXAMPLES.glob("*/*.yaml")
+    if (name := yaml.safe_load(path.read_text())["metadata"]["name"]) not in LEFT_OUT
 }
 # What each says when it has done what it is for.
 SAYS = {
@@ -20,6 +24,7 @@ SAYS = {
     "pi-c": "pi is about 3.1",
     "pi-mpich": "pi is about 3.1",
     "pi-intel": "pi is about 3.1",
+    "pi-v1": "pi is about 3.1",
     "train": "all 2 ranks have the same weights",
     "elastic": "10 rounds are done",
 }

@@ -97,6 +97,11 @@ def test_the_first_condition():
             id="running, instead of restarting",
         ),
         pytest.param(
+            [(CREATED, TRUE, 0), (RESTARTING, TRUE, 5), (FAILED, TRUE, 9)],
+            ["Created=True", "Failed=True"],
+            id="failed, so it does not restart",
+        ),
+        pytest.param(
             [(CREATED, TRUE, 0), (RUNNING, TRUE, 0)],
             ["Created=True", "Running=True"],
             id="within a second, the one set last describes it",

@@ -7,7 +7,18 @@ from click.testing import CliRunner
 
 from mpi_operator.cli.main import mpijob
 
-VERBS = ["run", "list", "get", "describe", "logs", "scale", "suspend", "resume", "delete"]
+VERBS = [
+    "run",
+    "list",
+    "get",
+    "describe",
+    "logs",
+    "scale",
+    "suspend",
+    "resume",
+    "delete",
+    "convert",
+]
 
 
 def help_of(*words: str) -> str:

@@ -1,11 +1,17 @@
 """A job from a file, and the changes of the command line."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import yaml
 
 from mpi_operator.cli import job_file
 from mpi_operator.cli.outcome import InvalidInput
-from tests.support.mpijobs import mpijob
+from tests.support.mpijobs import mpijob, template
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "pi" / "pi.yaml"
 
 
 def text(*documents):
@@ -15,7 +21,7 @@ def text(*documents):
 def test_the_one_job_of_a_file(tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(text({"kind": "Service"}, mpijob("pi"), None))
-    assert job_file.read(path)["metadata"]["name"] == "pi"
+    assert job_file.load(path, [], []).job.metadata.name == "pi"
 
 
 @pytest.mark.parametrize(
@@ -29,11 +35,6 @@ def test_the_one_job_of_a_file(tmp_path):
             "more than one MPIJob in job.yaml: a, b",
             id="too many",
         ),
-        pytest.param(
-            text({**mpijob("a"), "apiVersion": "kubeflow.org/v9"}),
-            "unknown apiVersion in job.yaml: expected kubeflow.org/v2beta1, got 'kubeflow.org/v9'",
-            id="another version",
-        ),
     ],
 )
 def test_a_file_without_a_valid_job(content, message):
@@ -44,7 +45,7 @@ def test_a_file_without_a_valid_job(content, message):
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(InvalidInput, match=r"cannot read .*no\.yaml: No such file or directory"):
-        job_file.read(tmp_path / "no.yaml")
+        job_file.load(tmp_path / "no.yaml", [], [])
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,114 @@ def test_variables_reach_both_roles_and_replace_others_of_their_name():
 def test_a_variable_without_a_value():
     with pytest.raises(InvalidInput, match="invalid --env A: expected NAME=VALUE"):
         job_file.with_environment(mpijob("pi"), ["A"])
+
+
+# --- older API versions
+
+
+def v1(**spec):
+    return mpijob("pi", **spec) | {"apiVersion": "kubeflow.org/v1"}
+
+
+def v1alpha1(**spec):
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "MPIJob",
+        "metadata": {"name": "pi"},
+        "spec": {"template": template(), **spec},
+    }
+
+
+def load(path, manifest, *settings, **units):
+    path.write_text(text(manifest))
+    return job_file.load(path, settings, ["A=1"], units)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "job.yaml"
+
+
+def test_an_old_job_becomes_v2beta1(path):
+    loaded = load(path, v1(cleanPodPolicy="Running"))
+    assert loaded.manifest["apiVersion"] == "kubeflow.org/v2beta1"
+    assert loaded.job.spec.run_policy.clean_pod_policy == "Running"
+    assert loaded.job.metadata.annotations["mpi-operator.kubeflow.org/written-in"] == "v1"
+
+
+@pytest.mark.parametrize(
+    ("units", "workers"),
+    [
+        pytest.param({}, 8, id="one per node, as the operator does by default"),
+        pytest.param({"gpus_per_node": 4}, 2, id="four per node"),
+    ],
+)
+def test_totals_are_split_into_workers(path, units, workers):
+    assert load(path, v1alpha1(gpus=8), **units).job.spec.worker_count == workers
+
+
+def test_short_settings_mean_the_same_in_every_version(path):
+    job = load(path, v1alpha1(replicas=1), "workers=3", "slots=2", "name=other").job
+    assert (job.metadata.name, job.spec.worker_count, job.spec.slots_per_worker) == ("other", 3, 2)
+
+
+def test_paths_are_those_of_the_file(path):
+    assert load(path, v1alpha1(), "spec.replicas=3").job.spec.worker_count == 3
+
+
+def test_variables_reach_both_roles_of_one_template(path):
+    spec = load(path, v1alpha1(replicas=1)).job.spec
+    for role in (spec.launcher, spec.worker):
+        assert role.template["spec"]["containers"][0]["env"] == [{"name": "A", "value": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "settings", "message"),
+    [
+        pytest.param(
+            v1() | {"apiVersion": "kubeflow.org/v9"},
+            [],
+            "  apiVersion: 'kubeflow.org/v9' is not an API version of MPIJobs; use one of kubeflow",
+            id="an unknown version",
+        ),
+        pytest.param(
+            v1alpha1(gpus=12),
+            [],
+            "  spec.gpus: Invalid value: 12: must be less than 8 or a multiple of it",
+            id="a total that cannot be split",
+        ),
+        pytest.param(
+            v1alpha1(replicas="two"),
+            [],
+            '  spec.replicas: Invalid value: "two": must be an integer',
+            id="a value of the wrong type",
+        ),
+        pytest.param(
+            v1alpha1(replicas=1),
+            ["backoffLimit=-1"],
+            "  spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0",
+            id="a setting",
+        ),
+    ],
+)
+def test_errors_name_the_fields_of_the_file(path, manifest, settings, message):
+    with pytest.raises(InvalidInput) as raised:
+        load(path, manifest, *settings, gpus_per_node=8)
+    assert message in str(raised.value)
+
+
+def test_warnings_name_the_fields_of_the_file(path):
+    loaded = load(path, v1alpha1(replicas=1, slotsPerWorkr=2))
+    assert [*map(str, loaded.warnings)] == [
+        "spec.slotsPerWorkr: unknown field, ignored; did you mean slotsPerWorker?"
+    ]
+
+
+def test_a_job_of_v2beta1_loads_no_conversion():
+    program = (
+        "import sys; from pathlib import Path; from mpi_operator.cli import job_file;"
+        f"job_file.load(Path({str(EXAMPLE)!r}), [], []);"
+        "print([name for name in sys.modules if 'conversion' in name or 'webhook' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

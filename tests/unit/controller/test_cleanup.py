@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from mpi_operator.api import annotations
 from mpi_operator.controller.actions import Delete
 from mpi_operator.controller.cached_types import MPI_JOBS, StoredPodGroup
 from mpi_operator.controller.plan import make_plan
@@ -22,6 +23,7 @@ from tests.support.observations import (
 )
 from tests.support.plans import changes, names_created, names_deleted
 
+V1 = {annotations.WRITTEN_IN: "v1"}
 DELETES_ITSELF = {"mpi-operator.kubeflow.org/ttl-deletes-job": "true"}
 PHASES = ("Running", "Pending", "Failed", "Succeeded", "Unknown")
 
@@ -91,6 +93,39 @@ def test_a_launcher_that_has_ended_is_left_alone():
     assert make_plan(observed(job, launcher=done(job)), PLAIN, NOW).actions == ()
 
 
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(
+    ("version", "policy", "deleted"),
+    [
+        pytest.param("v1", "All", ["Job pi-launcher"], id="v1, All: the launcher goes, too"),
+        pytest.param("v1", "Running", [], id="v1, Running: its pod has ended"),
+        pytest.param("v1", "None", [], id="v1, None: all is kept"),
+        pytest.param("v2beta1", "All", [], id="v2beta1: only workers go"),
+        pytest.param("v1alpha2", "All", [], id="v1alpha2: only workers go"),
+    ],
+)
+def test_whether_the_launcher_is_deleted(end, version, policy, deleted):
+    job = finished_job(
+        end=end, policy={"cleanPodPolicy": policy}, annotations={annotations.WRITTEN_IN: version}
+    )
+    plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW)
+    assert names_deleted(plan) == deleted
+
+
+def test_a_launcher_that_is_deleted_need_not_be_stopped_first():
+    job = finished_job(end="Failed", policy={"cleanPodPolicy": "All"}, annotations=V1)
+    plan = make_plan(observed(job, launcher=a_launcher(job, active=1)), PLAIN, NOW)
+    assert [type(action) for action in plan.actions] == [Delete]
+
+
+@pytest.mark.parametrize("policy", ["None", "Running"])
+def test_a_launcher_that_still_runs_is_stopped_in_v1(policy):
+    job = finished_job(end="Failed", policy={"cleanPodPolicy": policy}, annotations=V1)
+    plan = make_plan(observed(job, launcher=a_launcher(job, active=1)), PLAIN, NOW)
+    assert changes(plan, JOBS) == [{"spec": {"suspend": True}}]
+    assert names_deleted(plan) == []
+
+
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
 def test_the_group_of_a_finished_job_is_deleted(policy):
     job = finished_job(policy={"cleanPodPolicy": policy})
@@ -113,7 +148,7 @@ def a_group(**metadata):
 
 
 @pytest.mark.parametrize(
-    ("annotations", "goes"),
+    ("given", "goes"),
     [
         pytest.param({}, "Job pi-launcher", id="the launcher"),
         pytest.param(DELETES_ITSELF, "MPIJob pi", id="the job itself, with the annotation"),
@@ -122,6 +157,8 @@ def a_group(**metadata):
             "Job pi-launcher",
             id="only the value true counts",
         ),
+        pytest.param(V1, "MPIJob pi", id="the job itself, in v1"),
+        pytest.param({annotations.WRITTEN_IN: "v1alpha2"}, "Job pi-launcher", id="v1alpha2"),
     ],
 )
 @pytest.mark.parametrize(
@@ -133,8 +170,8 @@ def a_group(**metadata):
         pytest.param(5000, True, id="long after"),
     ],
 )
-def test_what_the_ttl_deletes(annotations, goes, age, is_over):
-    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
+def test_what_the_ttl_deletes(given, goes, age, is_over):
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=given)
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(seconds=age))
     assert names_deleted(plan) == [goes] * is_over
 
@@ -145,10 +182,10 @@ def test_the_job_is_requeued_for_its_ttl():
     assert plan.requeue_after == timedelta(seconds=70)
 
 
-@pytest.mark.parametrize("annotations", [{}, DELETES_ITSELF], ids=["launcher", "job"])
-def test_an_expired_ttl_needs_no_requeue(annotations):
+@pytest.mark.parametrize("given", [{}, DELETES_ITSELF], ids=["launcher", "job"])
+def test_an_expired_ttl_needs_no_requeue(given):
     # A deletion may take a while (finalizers), so a requeue at once would be a loop.
-    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=annotations)
+    job = finished_job(policy={"ttlSecondsAfterFinished": 100}, annotations=given)
     plan = make_plan(observed(job, launcher=done(job)), PLAIN, NOW + timedelta(hours=1))
     assert plan.requeue_after is None
 

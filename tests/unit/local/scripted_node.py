@@ -84,10 +84,11 @@ class ScriptedNode:
         state: dict[str, Any] = {"running": {"startedAt": now}}
         if has_ended:
             state = {"terminated": {"exitCode": code, "finishedAt": now}}
+        [container, *_] = [each["name"] for each in pod["spec"].get("containers", ())] or ["main"]
         status = {
             "phase": phase,
             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-            "containerStatuses": [{"name": "main", "restartCount": 0, "state": state}],
+            "containerStatuses": [{"name": container, "restartCount": 0, "state": state}],
         }
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         change = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}

@@ -3,9 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
+from mpi_operator.api import labels
 from mpi_operator.api.decode import decode_job
 from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.build.settings import Settings
@@ -49,8 +51,7 @@ MPI_JOB = Kind(
 
 def script(pod: Manifest) -> tuple[float, int] | None:
     """Workers run until they are deleted; the launcher succeeds at once."""
-    is_launcher = pod["metadata"]["labels"]["training.kubeflow.org/job-role"] == "launcher"
-    return (0.05, 0) if is_launcher else None
+    return (0.05, 0) if labels.role_of(pod["metadata"]["labels"]) == "launcher" else None
 
 
 @asynccontextmanager
@@ -111,6 +112,64 @@ async def test_a_job_runs_succeeds_and_is_cleaned_up():
 
 async def is_empty(cluster, resource):
     return await count(cluster, resource) == 0
+
+
+def in_v1(**policy):
+    """A job as the conversion stores one of v1."""
+    job = mpijob("pi", launcher={"restartPolicy": "Never"}, runPolicy={"backoffLimit": 6, **policy})
+    job["metadata"]["annotations"] = {"mpi-operator.kubeflow.org/written-in": "v1"}
+    return job
+
+
+async def test_a_job_of_v1_succeeds_and_is_cleaned_up_with_its_launcher():
+    async with a_world() as cluster:
+        await cluster.create(MPI_JOBS, in_v1(cleanPodPolicy="All"))
+        await until(lambda: condition(cluster, "Succeeded"), 10)
+        await until(lambda: is_empty(cluster, PODS), 10)
+        await until(lambda: is_empty(cluster, JOBS), 10)
+
+
+async def test_a_job_of_v1_goes_with_its_ttl():
+    async with a_world() as cluster:
+        await cluster.create(MPI_JOBS, in_v1(ttlSecondsAfterFinished=0))
+        for resource in (MPI_JOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS):
+            await until(partial(is_empty, cluster, resource), 10)
+
+
+async def test_a_job_of_v1_ends_with_a_worker_that_fails():
+    def script(pod):
+        return (0.2, 3) if pod["metadata"]["name"] == "pi-worker-1" else None
+
+    async with a_world(script) as cluster:
+        await cluster.create(MPI_JOBS, in_v1(cleanPodPolicy="All"))
+        await until(lambda: condition(cluster, "Failed"), 10)
+        await until(lambda: is_empty(cluster, PODS), 10)
+        [*_, last] = (await cluster.get(MPI_JOBS, "pi", "default"))["status"]["conditions"]
+        assert last["reason"] == "WorkerFailed"
+        assert last["message"].startswith("Worker pi-worker-1 failed: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "tries"), [(2, "PodFailurePolicy", 1), (137, "BackoffLimitExceeded", 3)]
+)
+async def test_the_exit_code_of_a_launcher_decides_where_it_is_asked_to(code, reason, tries):
+    launchers = []
+
+    def script(pod):
+        if labels.role_of(pod["metadata"]["labels"]) != "launcher":
+            return None
+        launchers.append(pod)
+        return (0.05, code)
+
+    job = in_v1(backoffLimit=2)
+    job["metadata"]["annotations"] |= {
+        "mpi-operator.kubeflow.org/launcher-restart-policy": "ExitCode"
+    }
+    async with a_world(script) as cluster:
+        await cluster.create(MPI_JOBS, job)
+        await until(lambda: condition(cluster, "Failed"), 20)
+        [*_, last] = (await cluster.get(MPI_JOBS, "pi", "default"))["status"]["conditions"]
+        assert (last["reason"], len(launchers)) == (reason, tries)
 
 
 async def test_a_job_is_scaled_suspended_and_resumed():

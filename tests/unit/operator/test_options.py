@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.operator.log_format import Format, Level
-from mpi_operator.operator.options import FLAGS, IGNORED, Options, parse, reasons
+from mpi_operator.operator.options import (
+    FLAGS,
+    IGNORED,
+    Options,
+    ResourceType,
+    Switch,
+    parse,
+    reasons,
+)
 
 
 def parsed(*arguments: str, **variables: str) -> Options:
@@ -44,6 +52,25 @@ def test_defaults():
         pytest.param(["--write-concurrency=9"], {"write_concurrency": 9}, id="writes"),
         pytest.param(["--health-port=0"], {"health_port": 0}, id="no health port"),
         pytest.param(["--monitoring-port=9"], {"monitoring_port": 9}, id="monitoring port"),
+        pytest.param(["--webhooks=off"], {"webhooks": Switch.OFF}, id="no webhooks"),
+        pytest.param(["--webhook-port=1"], {"webhook_port": 1}, id="webhook port"),
+        pytest.param(["--webhook-service=a"], {"webhook_service": "a"}, id="webhook service"),
+        pytest.param(["--webhook-cert-dir=/x"], {"webhook_cert_dir": Path("/x")}, id="files"),
+        pytest.param(["--gpus-per-node", "8"], {"gpus_per_node": 8}, id="GPUs per node"),
+        pytest.param(
+            ["--processing-units-per-node=8"], {"processing_units_per_node": 8}, id="units"
+        ),
+        pytest.param(
+            ["--processing-resource-type=cpu"],
+            {"processing_resource_type": ResourceType.CPU},
+            id="type of units",
+        ),
+        pytest.param(
+            ["--kubectl-delivery-image=a:1"], {"kubectl_delivery_image": "a:1"}, id="an image"
+        ),
+        pytest.param(
+            ["--mpi-kubectl-delivery-image=a"], {"kubectl_delivery_image": "a"}, id="older name"
+        ),
         pytest.param(["--log-level=debug"], {"log_level": Level.DEBUG}, id="level"),
         pytest.param(["--log-format=text"], {"log_format": Format.TEXT}, id="format"),
     ],
@@ -78,6 +105,13 @@ def test_what_flags_mean(arguments, expected):
         pytest.param(["--health-port", "-1"], "from 0 to 65535, got '-1'", id="below zero"),
         pytest.param(["--master=ftp://h"], "--master: ", id="no HTTP"),
         pytest.param(["--master=https://u:pass@h"], "--master: ", id="a password"),
+        pytest.param(["--webhooks=maybe"], "expected one of on, off", id="switch"),
+        pytest.param(["--webhook-port=0"], "from 1 to 65535", id="no webhook port"),
+        pytest.param(["--webhook-service=A.b"], "not a valid Service name", id="service"),
+        pytest.param(["--kubectl-delivery-image="], "not a valid image name", id="no image"),
+        pytest.param(
+            ["--processing-resource-type=amd.com/gpu"], "one of nvidia.com/gpu, cpu", id="units"
+        ),
         pytest.param(["--log-level=loud"], "expected one of debug, info", id="level"),
         pytest.param(["--log-format=xml"], "expected one of json, text", id="format"),
         pytest.param(["--kubeConfig"], "expected one argument", id="no value"),

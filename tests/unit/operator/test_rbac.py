@@ -51,7 +51,8 @@ def test_secrets_are_neither_listed_nor_watched():
 
 
 def test_nothing_is_allowed_by_wildcard():
-    rules = (*manifests.OPERATOR, *manifests.LOCK, *manifests.GANG, *manifests.EDIT)
+    webhooks = (*manifests.CERTIFICATES, *manifests.TRUST)
+    rules = (*manifests.OPERATOR, *manifests.LOCK, *manifests.GANG, *webhooks, *manifests.EDIT)
     assert not any("*" in part for rule in allowed(rules) for part in rule)
 
 
@@ -70,12 +71,33 @@ def test_leases_are_the_lock_namespaces_own():
     assert role["metadata"]["namespace"] == "mpi-operator"
 
 
+def test_webhooks_need_nothing_but_named_objects_and_one_secret():
+    rules = (*manifests.CERTIFICATES, *manifests.TRUST)
+    unnamed = [(each.resources, each.verbs) for each in rules if not each.names]
+    assert unnamed == [("secrets", "create")]
+    assert not {group for group, *_ in allowed(manifests.OPERATOR)} & {
+        each.group for each in manifests.TRUST
+    }
+
+
+def test_the_secret_of_the_webhooks_is_in_the_operators_namespace():
+    (role,) = (each for each in manifests.webhooks() if each["kind"] == "Role")
+    assert role["metadata"]["namespace"] == "mpi-operator"
+    assert {name for rule in role["rules"] for name in rule["resources"]} == {"secrets"}
+
+
 def test_what_is_applied_per_namespace_names_none():
     assert all("namespace" not in each["metadata"] for each in manifests.namespaced())
 
 
 @pytest.mark.parametrize(
-    "objects", [manifests.cluster(), manifests.namespaced(), manifests.gang_scheduling()]
+    "objects",
+    [
+        manifests.cluster(),
+        manifests.namespaced(),
+        manifests.gang_scheduling(),
+        manifests.webhooks(),
+    ],
 )
 def test_every_binding_binds_a_role_of_its_own_file(objects):
     roles = {(each["kind"], each["metadata"]["name"]) for each in objects if "rules" in each}
@@ -90,6 +112,12 @@ def test_a_file_says_why_and_means_the_same():
     text = manifests.written(manifests.cluster(), "All of it.")
     assert list(yaml.safe_load_all(text)) == manifests.cluster()
     assert all(f"# {rule.why}\n" in text for rule in (*manifests.OPERATOR, *manifests.LOCK))
+
+
+def test_a_file_gives_no_reason_of_another_rule():
+    text = manifests.written(manifests.cluster(), "All of it.")
+    webhooks = (*manifests.CERTIFICATES, *manifests.TRUST)
+    assert not [rule for rule in (*webhooks, *manifests.GANG) if rule.why in text]
 
 
 def test_people_may_do_what_kubectl_offers_them():

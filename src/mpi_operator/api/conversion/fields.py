@@ -18,7 +18,6 @@ CLEAN_POD_POLICY = (*RUN_POLICY, "cleanPodPolicy")
 ACTIVE_DEADLINE = (*RUN_POLICY, "activeDeadlineSeconds")
 LAUNCHER = ("spec", "mpiReplicaSpecs", "Launcher")
 WORKER = ("spec", "mpiReplicaSpecs", "Worker")
-FIRST_CONTAINER = ("template", "spec", "containers", "0")
 MAIN_CONTAINER = ("spec", "mainContainer")
 
 
@@ -109,18 +108,15 @@ def without_implied(job: Manifest, implied: Mapping[Place, object]) -> Manifest:
 
 @cache
 def hub_defaults() -> Mapping[Place, object]:
-    """What the hub has by default in fields that no old version had."""
-    spec = schema.job()["properties"]["spec"]["properties"]
-    hub_only = (
-        "runLauncherAsWorker",
-        "sshAuthMountPath",
-        "launcherCreationPolicy",
-        "mpiImplementation",
-    )
-    return {
-        **{("spec", name): spec[name]["default"] for name in hub_only},
-        (*RUN_POLICY, "suspend"): False,
-    }
+    """What the hub has by default, but for slots: old jobs usually give them."""
+    spec = schema.job()["properties"]["spec"]
+    defaults = _defaults(spec, ("spec",)) | _defaults(spec["properties"]["runPolicy"], RUN_POLICY)
+    return {place: value for place, value in defaults.items() if place[-1] != "slotsPerWorker"}
+
+
+def _defaults(shape: schema.Schema, place: Place) -> dict[Place, object]:
+    fields = shape["properties"].items()
+    return {(*place, name): each["default"] for name, each in fields if "default" in each}
 
 
 def without_stale_error(job: Manifest) -> Manifest:

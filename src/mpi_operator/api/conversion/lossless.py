@@ -22,7 +22,8 @@ from .places import ABSENT, Place, value_at
 ROOTS = ("spec", "status")
 
 Entry: TypeAlias = list[Any]
-Groups: TypeAlias = Sequence[tuple[Place, ...]]
+_Group: TypeAlias = tuple[Place, ...]
+Groups: TypeAlias = Sequence[_Group]
 _Change: TypeAlias = tuple[Place, Any]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -90,15 +91,16 @@ def _valid(mapped: Manifest, entries: Iterable[Any], groups: Groups) -> list[_Ch
     """The changes whose guards hold. A group whose facts have changed in one place is dropped."""
     guards: dict[Place, str | None] = {}  # a hostile annotation may ask ten thousand times
     changes: list[_Change] = []
-    outdated: list[tuple[Place, ...]] = []
+    outdated: set[_Group] = set()
     for place, guard, new in filter(None, map(_read, entries)):
         if place not in guards:
             guards[place] = _guard(mapped, place, groups)
         if guards[place] != guard:
-            outdated += [group for group in groups if _is_about(place, group)][:1]
+            outdated.add(_group(place, groups))
         elif _can_change(mapped, place, new):
             changes.append((place, new))
-    return [each for each in changes if not any(_is_about(each[0], group) for group in outdated)]
+    outdated.discard(())
+    return [each for each in changes if _group(each[0], groups) not in outdated]
 
 
 def _read(entry: Any) -> tuple[Place, str | None, Any] | None:
@@ -124,16 +126,19 @@ def _can_change(mapped: Manifest, place: Place, new: Any) -> bool:
 
 def _guard(mapped: Manifest, place: Place, groups: Groups) -> str | None:
     """A hash of the value at a place and of its group; None if all of them are absent."""
-    facts = [place, *next((group for group in groups if _is_about(place, group)), ())]
-    values = [value_at(mapped, fact) for fact in facts]
+    values = [value_at(mapped, fact) for fact in (place, *_group(place, groups))]
     if all(value is ABSENT for value in values):
         return None
     known = [[] if value is ABSENT else [value] for value in values]
     return blake2b(_encode(known), digest_size=4).hexdigest()
 
 
-def _is_about(place: Place, group: tuple[Place, ...]) -> bool:
-    return any(place[: len(fact)] == fact[: len(place)] for fact in group)
+def _group(place: Place, groups: Groups) -> _Group:
+    """The group that a place belongs to; empty if there is none."""
+    for group in groups:
+        if any(place[: len(fact)] == fact[: len(place)] for fact in group):
+            return group
+    return ()
 
 
 def _plant(tree: dict[str, Any], place: Place, new: Any) -> None:

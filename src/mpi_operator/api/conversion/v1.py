@@ -9,10 +9,8 @@ from mpi_operator.api.types import Manifest
 from .fields import (
     BACKOFF_LIMIT,
     CLEAN_POD_POLICY,
-    FIRST_CONTAINER,
     LAUNCHER,
     RUN_POLICY,
-    WORKER,
     Field,
     hub_defaults,
     main_container_down,
@@ -25,14 +23,22 @@ from .fields import (
 )
 from .job_annotations import text, with_annotations
 from .old_version import OldVersion, View
-from .places import Place, given, value_at, with_value, without
+from .places import Place, given, with_value
 from .replica_counts import with_zeros, without_zeros
+from .roles import (
+    LAUNCHER_POLICY,
+    POLICIES,
+    WORKER_ARGS,
+    WORKER_COMMAND,
+    WORKER_POLICY,
+    implied_policies,
+    with_hub_policies,
+    without_idle_args,
+)
 from .stored_form import stored_form
 
 _MANAGED_BY = (*RUN_POLICY, "managedBy")
 _RUN_LAUNCHER_AS_WORKER = ("spec", "runLauncherAsWorker")
-_LAUNCHER_POLICY, _WORKER_POLICY = (*LAUNCHER, "restartPolicy"), (*WORKER, "restartPolicy")
-_COMMAND, _ARGS = (*WORKER, *FIRST_CONTAINER, "command"), (*WORKER, *FIRST_CONTAINER, "args")
 
 _FIELDS = (
     Field(("spec", "cleanPodPolicy"), CLEAN_POD_POLICY, is_main=False),
@@ -44,21 +50,20 @@ _FIELDS = (
 )
 _OWN_GROUPS = (
     (("spec", "cleanPodPolicy"), CLEAN_POD_POLICY),
-    (_LAUNCHER_POLICY, BACKOFF_LIMIT),
-    (_COMMAND, _ARGS),
+    (LAUNCHER_POLICY, BACKOFF_LIMIT),
+    (WORKER_COMMAND, WORKER_ARGS),
 )
 _HUB_GROUPS = _OWN_GROUPS[1:]
 
-# By role: the policies that the hub has not, what it has instead, and its default.
+# By role: the annotation for policies that the hub has not, and what it has instead.
 _ANNOTATIONS: Mapping[Place, str] = {
-    _LAUNCHER_POLICY: names.LAUNCHER_RESTART_POLICY,
-    _WORKER_POLICY: names.WORKER_RESTART_POLICY,
+    LAUNCHER_POLICY: names.LAUNCHER_RESTART_POLICY,
+    WORKER_POLICY: names.WORKER_RESTART_POLICY,
 }
 _INSTEAD: Mapping[Place, Mapping[str, str]] = {
-    _LAUNCHER_POLICY: {"ExitCode": "Never"},
-    _WORKER_POLICY: {"ExitCode": "Never", "Always": "OnFailure"},
+    LAUNCHER_POLICY: {"ExitCode": "Never"},
+    WORKER_POLICY: {"ExitCode": "Never", "Always": "OnFailure"},
 }
-_HUB_POLICY: Mapping[Place, str] = {_LAUNCHER_POLICY: "OnFailure", _WORKER_POLICY: "Never"}
 
 
 def up(job: Manifest, view: View) -> Manifest:
@@ -67,7 +72,7 @@ def up(job: Manifest, view: View) -> Manifest:
     if view.is_own:
         job = with_implied(job, _implied(job))
         job = _without_retries(without_idle_args(job))
-    for place in _ANNOTATIONS:
+    for place in POLICIES:
         job = _policy_up(job, place)
     return stored_form(without_stale_error(with_zeros(job)))
 
@@ -75,31 +80,20 @@ def up(job: Manifest, view: View) -> Manifest:
 def down(job: Manifest, view: View) -> Manifest:
     """The job of the hub in v1."""
     hidden = dict(hub_defaults())
-    for place in _ANNOTATIONS:
-        job = _policy_down(job, place, view)
+    job = with_hub_policies(job) if view.is_own else job
+    for place in POLICIES:
+        job = _policy_down(job, place)
     if view.is_own:
         hidden |= _implied(job)
-        if given(job, _LAUNCHER_POLICY) == "Never":
+        if given(job, LAUNCHER_POLICY) == "Never":
             hidden[BACKOFF_LIMIT] = 0
     job = main_container_down(without_implied(job, hidden))
     return without_zeros(without_stale_error(moved_down(job, _FIELDS, is_own=view.is_own)))
 
 
-def without_idle_args(job: Manifest) -> Manifest:
-    """The job without the arguments of workers that have no command.
-
-    The old operators replaced both; Flyte puts the launcher's line there.
-    """
-    return job if given(job, _COMMAND) else without(job, _ARGS)
-
-
 def _implied(job: Manifest) -> dict[Place, object]:
     """What a job that was written in v1 says by leaving it out."""
-    roles = {LAUNCHER: _LAUNCHER_POLICY, WORKER: _WORKER_POLICY}
-    policies: dict[Place, object] = {
-        policy: "Never" for role, policy in roles.items() if isinstance(value_at(job, role), dict)
-    }
-    return policies | {_RUN_LAUNCHER_AS_WORKER: _has_gpu_launcher(job)}
+    return implied_policies(job, "Never") | {_RUN_LAUNCHER_AS_WORKER: _has_gpu_launcher(job)}
 
 
 def _has_gpu_launcher(job: Manifest) -> bool:
@@ -114,7 +108,7 @@ def _has_gpu_limit(container: Any) -> bool:
 
 def _without_retries(job: Manifest) -> Manifest:
     """The job without retries if its launcher is never restarted: a backoff limit had no effect."""
-    if given(job, _LAUNCHER_POLICY) != "Never":
+    if given(job, LAUNCHER_POLICY) != "Never":
         return job
     result: Manifest = with_value(job, BACKOFF_LIMIT, 0)
     return result
@@ -130,15 +124,11 @@ def _policy_up(job: Manifest, place: Place) -> Manifest:
     return result
 
 
-def _policy_down(job: Manifest, place: Place, view: View) -> Manifest:
-    """The policy in v1's terms. What v1 would take for `Never` is spelled out."""
+def _policy_down(job: Manifest, place: Place) -> Manifest:
     policy, special = given(job, place), text(job, _ANNOTATIONS[place])
-    if special and isinstance(policy, str) and _INSTEAD[place].get(special) == policy:
-        return with_annotations(with_value(job, place, special), {_ANNOTATIONS[place]: None})
-    if policy is None and view.is_own and isinstance(value_at(job, place[:-1]), dict):
-        result: Manifest = with_value(job, place, _HUB_POLICY[place])
-        return result
-    return job
+    if policy is None or _INSTEAD[place].get(special) != policy:
+        return job
+    return with_annotations(with_value(job, place, special), {_ANNOTATIONS[place]: None})
 
 
 V1 = OldVersion("v1", up, down, _FIELDS, _OWN_GROUPS, _HUB_GROUPS)

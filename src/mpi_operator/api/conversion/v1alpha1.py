@@ -123,11 +123,10 @@ def _remembered(job: Manifest) -> int | None:
 
 
 def _with_notes(job: Manifest, workers: units.Allocation) -> Manifest:
-    settled = workers.settled_per_node
-    notes = {
-        names.UNITS_PER_NODE: None if settled is None else str(settled),
-        names.CONVERSION_ERROR: workers.error or None,
-    }
+    """The job with what the operator's settings said, and with the error or without an old one."""
+    notes = {names.CONVERSION_ERROR: workers.error or None}
+    if workers.settled_per_node is not None:
+        notes[names.UNITS_PER_NODE] = str(workers.settled_per_node)
     return with_annotations(job, notes)
 
 

@@ -1,0 +1,207 @@
+"""What `mpijob convert` changes about a job, in sentences for its author."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from mpi_operator.api import annotations, labels
+from mpi_operator.api.conversion import UnitSettings, convert
+from mpi_operator.api.field_errors import Path, shown
+from mpi_operator.api.profiles import PROFILES, Profile
+from mpi_operator.api.types import VERSION, Manifest
+
+from .clean_manifest import cleaned, without_defaults
+
+_UNITS = {"gpus": "gpus_per_node", "processingUnits": "processing_units_per_node"}
+_MISSING = object()
+# Fields that an old version implies, by their path in v2beta1 and their own path if there is one.
+_IMPLIED = {
+    ("mpiReplicaSpecs", "Launcher", "restartPolicy"): ("template", "spec", "restartPolicy"),
+    ("mpiReplicaSpecs", "Worker", "restartPolicy"): ("template", "spec", "restartPolicy"),
+    ("runPolicy", "backoffLimit"): ("backoffLimit",),
+    ("runPolicy", "cleanPodPolicy"): ("cleanPodPolicy",),
+    ("launcherCreationPolicy",): (),
+    ("runLauncherAsWorker",): (),
+}
+
+
+class Change:
+    """A job before and after its conversion."""
+
+    def __init__(self, before: Manifest, after: Manifest, units: UnitSettings) -> None:
+        self.before, self.after, self._units = before, after, units
+        self.source, self.target = version_of(before), version_of(after)
+
+    @cached_property
+    def hub(self) -> Manifest:
+        """The job in v2beta1."""
+        return self.in_hub(self.before)
+
+    def in_hub(self, job: Manifest) -> Manifest:
+        """Another form of the job in v2beta1, without bookkeeping."""
+        hub = cleaned(convert(job, VERSION, self._units), keep_behavior=False)
+        return without_defaults(hub, {})
+
+    def in_source(self, job: Manifest) -> Manifest:
+        """Another form of the job in the version that it comes from."""
+        return convert(job, self.source, self._units)
+
+    def per_node(self, total: str) -> int:
+        """The units of a node where the job does not say."""
+        units: int = getattr(self._units, _UNITS[total])
+        return units
+
+
+def version_of(job: Manifest) -> str:
+    """The API version without its group."""
+    return str(job.get("apiVersion")).rpartition("/")[2]
+
+
+def notes(change: Change) -> Iterator[str]:
+    """One sentence for each thing that the job says or does differently."""
+    yield from _units(change)
+    yield from _implied(change)
+    yield from _becomes(change)
+    yield from _lost(change)
+    yield from _idle_workers(change)
+    yield from _behaviour(change)
+
+
+# --- what the job says
+
+
+def _units(change: Change) -> Iterator[str]:
+    for name in _UNITS:
+        total = _given(change.before, "spec", name)
+        if total is not None and _given(change.after, "spec", name) is None:
+            per_node = _given(change.before, "spec", f"{name}PerNode") or change.per_node(name)
+            workers = _given(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
+            plural = "" if workers == 1 else "s"
+            yield f"spec.{name}: {total} means {workers} worker{plural}, with {per_node} per node"
+
+
+def _implied(change: Change) -> Iterator[str]:
+    for path, own in _IMPLIED.items():
+        value = _at(change.after, "spec", *path)
+        given = [_given(change.before, "spec", *each) for each in (path, own) if each]
+        if value is not _MISSING and given == [None] * len(given):
+            yield f"{_text(path)}: {shown(value)} is explicit now; {change.source} implies it"
+
+
+def _lost(change: Change) -> Iterator[str]:
+    """What v2beta1 or the target cannot say, apart from units, which are above."""
+    back = change.in_source(change.hub)
+    for path, value in _differences(change.before.get("spec"), back.get("spec"), ()):
+        if change.source != VERSION and change.in_hub(_without(change.before, path)) == change.hub:
+            yield f"{_text(path)}: {shown(value)} has no effect and is dropped"
+    after = change.in_hub(change.after)
+    for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
+        yield f"{_text(path)}: {shown(value)} is dropped: {change.target} cannot say it"
+
+
+def _becomes(change: Change) -> Iterator[str]:
+    """Values that are others now, in the same place."""
+    for path, value in _differences(change.before.get("spec"), change.after.get("spec"), ()):
+        now = _at(change.after, "spec", *path)
+        if now is not _MISSING:
+            yield f"{_text(path)}: {shown(value)} becomes {shown(now)}"
+
+
+def _differences(
+    mine: Any, theirs: Any, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The outermost parts of a value that the other one lacks, or has differently."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for key, value in mine.items():
+            yield from _differences(value, theirs.get(key, _MISSING), (*path, key))
+    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        for index, value in enumerate(mine):
+            yield from _differences(value, theirs[index], (*path, index))
+    elif mine is not None and mine != theirs and path:
+        yield path, mine
+
+
+def _idle_workers(change: Change) -> Iterator[str]:
+    """Old versions reached workers with kubectl, so that `sleep` was enough."""
+    path = ("mpiReplicaSpecs", "Worker", "template", "spec", "containers", 0, "command")
+    command = _at(change.after, "spec", *path)
+    if isinstance(command, list) and command and PurePosixPath(str(command[0])).name == "sleep":
+        yield f"{_text(path)}: workers that sleep start no sshd; remove the command"
+
+
+# --- what the job does
+
+
+def _behaviour(change: Change) -> Iterator[str]:
+    old, new = _profile(change.before), _profile(change.after)
+    ttl = _given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    policy = _given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
+    if old.ttl_deletes_job != new.ttl_deletes_job and ttl is not None:
+        yield from _ttl(new, _given(change.after, "metadata", "annotations") or {})
+    if old.cleans_launcher != new.cleans_launcher and policy == "All":
+        also = "also deletes" if new.cleans_launcher else "no longer deletes"
+        yield f"cleanPodPolicy All {also} the launcher, with its logs"
+    if old.failed_worker_fails_job != new.failed_worker_fails_job:
+        yield (
+            "a failed worker fails the job, and is not replaced"
+            if new.failed_worker_fails_job
+            else "a failed worker is replaced, and no longer fails the job"
+        )
+    if old.reports_restarts != new.reports_restarts:
+        now = "is" if new.reports_restarts else "is no longer"
+        yield f"a launcher that is retried {now} reported as Restarting"
+    if old.launcher_role != new.launcher_role:
+        yield f"launchers have the label {labels.JOB_ROLE}: {new.launcher_role}"
+
+
+def _ttl(new: Profile, settings: dict[str, Any]) -> Iterator[str]:
+    if annotations.is_on(settings, annotations.TTL_DELETES_JOB):
+        return
+    if new.ttl_deletes_job:
+        yield "ttlSecondsAfterFinished deletes the MPIJob, and not only its launcher"
+    else:
+        yield (
+            "ttlSecondsAfterFinished no longer deletes the MPIJob, only its launcher; "
+            f'the annotation {annotations.TTL_DELETES_JOB}: "true" restores that'
+        )
+
+
+def _profile(job: Manifest) -> Profile:
+    written_in = _at(job, "metadata", "annotations", annotations.WRITTEN_IN)
+    return PROFILES.get(str(written_in), PROFILES[version_of(job)])
+
+
+# --- places in a manifest
+
+
+def _without(job: Manifest, path: tuple[str | int, ...]) -> Manifest:
+    """A copy of a job that lacks a place below its spec."""
+    copy = deepcopy(job)
+    *parents, last = path
+    del _at(copy, "spec", *parents)[last]
+    return copy
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    for key in path:
+        try:
+            value = value[key]
+        except (LookupError, TypeError):
+            return _MISSING
+    return value
+
+
+def _given(value: Any, *path: str | int) -> Any:
+    found = _at(value, *path)
+    return None if found is _MISSING else found
+
+
+def _text(path: tuple[str | int, ...]) -> str:
+    """A path below `spec` as errors write it: `spec.mpiReplicaSpecs[Worker].replicas`."""
+    place = Path().field("spec")
+    for before, key in zip(("", *path), path, strict=False):
+        is_entry = isinstance(key, int) or before == "mpiReplicaSpecs"
+        place = place.entry(key) if is_entry else place.field(str(key))
+    return place.text

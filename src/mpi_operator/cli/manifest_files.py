@@ -1,0 +1,95 @@
+"""Manifests in files: YAML or JSON, in one document or several, in files and in directories."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from .outcome import InvalidInput
+
+STANDARD_INPUT = Path("-")
+SUFFIXES = (".yaml", ".yml", ".json")
+
+_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class Document(NamedTuple):
+    """One document of a file: what it means, and its text with the comments."""
+
+    value: Any
+    text: str
+
+
+def source_name(path: Path) -> str:
+    """What messages call a file."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def read(path: Path) -> str:
+    """The text of a file, or of standard input if that is `-`."""
+    try:
+        return sys.stdin.read() if path == STANDARD_INPUT else path.read_text()
+    except OSError as error:
+        raise InvalidInput(f"cannot read {source_name(path)}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"cannot read {source_name(path)}: not a text file") from error
+
+
+def documents(text: str, source: str) -> list[Document]:
+    """The documents of a text that are not empty."""
+    if text.lstrip().startswith("{"):
+        # JSON may be indented with tabs, which is not YAML.
+        try:
+            return [Document(msgspec.json.decode(text), text)]
+        except msgspec.DecodeError:
+            pass
+    try:
+        found = [Document(_parsed(before, part), part) for before, part in _parts(text)]
+    except yaml.YAMLError as error:
+        raise InvalidInput(_syntax_error(error, source)) from error
+    return [each for each in found if each.value is not None]
+
+
+def files_in(directory: Path) -> list[Path]:
+    """The manifests in a directory and everything below it."""
+    found = sorted(path for path in directory.rglob("*") if path.suffix in SUFFIXES)
+    return [path for path in found if path.is_file()]
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """The text of each document, and the number of lines before it."""
+    starts = [0, *(match.start() for match in _START.finditer(text) if match.start())]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield text.count("\n", 0, start), text[start:end]
+
+
+def _parsed(lines_before: int, text: str) -> Any:
+    """Parse with the C parser if there is one; the Python parser has better error messages."""
+    try:
+        return yaml.load(text, _FAST)  # noqa: S506 — a safe loader
+    except yaml.YAMLError:
+        in_place = "\n" * lines_before + text  # so that the error has the line of the file
+        return yaml.load(in_place, _like_kubernetes(yaml.SafeLoader))  # noqa: S506
+
+
+def _like_kubernetes(loader: Any) -> Any:
+    """A loader that reads times as strings, because manifests have no other times."""
+    resolvers = {
+        first: [each for each in found if each[0] != _TIMESTAMP]
+        for first, found in loader.yaml_implicit_resolvers.items()
+    }
+    return type("_Loader", (loader,), {"yaml_implicit_resolvers": resolvers})
+
+
+_FAST = _like_kubernetes(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _syntax_error(error: yaml.YAMLError, source: str) -> str:
+    mark = getattr(error, "problem_mark", None)
+    place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+    return f"cannot parse {place}: {getattr(error, 'problem', None) or 'not YAML'}"

@@ -1,0 +1,165 @@
+"""The HTTP endpoints /convert, /validate, /mutate and /healthz.
+
+A request that is not a review gets 400. A bug while deciding about admission gets 500, so that the
+failurePolicy of the webhook applies. Nothing logs the body of a request: jobs contain secrets.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from mpi_operator.kube.errors import MALFORMED
+from mpi_operator.kube.json_depth import decoded
+from mpi_operator.kube.resources import Manifest
+
+from . import admission_response, conversion_review
+from .admission_response import Admission
+from .conversion_review import Convert, Failed, Malformed, where
+from .metrics import WebhookMetrics
+
+logger = logging.getLogger(__name__)
+
+Decide: TypeAlias = Callable[[Manifest], Admission]
+# The body of an answer, and what to count it as.
+Answer: TypeAlias = tuple[Manifest, str]
+
+# A list of a thousand jobs of 64 KiB. Most requests are far smaller.
+_LARGEST_BODY = 64 * 1024 * 1024
+# Longer than an API server keeps an idle connection (90s): if we closed it first, a request that is
+# on its way would be lost.
+_KEEPALIVE_SECONDS = 180.0
+_SHUTDOWN_SECONDS = 3.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The pure functions behind the endpoints."""
+
+    convert: Convert
+    validate: Decide
+    mutate: Decide
+
+
+def application(decisions: Decisions, metrics: WebhookMetrics) -> web.Application:
+    """The four endpoints."""
+
+    async def convert(body: bytes) -> Answer:
+        return await _convert(body, decisions.convert, metrics)
+
+    async def validate(body: bytes) -> Answer:
+        return _decide(body, decisions.validate)
+
+    async def mutate(body: bytes) -> Answer:
+        return _decide(body, decisions.mutate)
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    app = web.Application(client_max_size=_LARGEST_BODY)
+    app.router.add_get("/healthz", healthz)
+    for endpoint, handle in (("convert", convert), ("validate", validate), ("mutate", mutate)):
+        app.router.add_post(f"/{endpoint}", _measured(endpoint, handle, metrics))
+    return app
+
+
+def _measured(
+    endpoint: str, handle: Callable[[bytes], Awaitable[Answer]], metrics: WebhookMetrics
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def respond(request: web.Request) -> web.Response:
+        body = await request.read()
+        started = time.perf_counter()
+        response, outcome = await _response(endpoint, handle, body)
+        metrics.answered(endpoint, outcome, time.perf_counter() - started)
+        return response
+
+    return respond
+
+
+async def _response(
+    endpoint: str, handle: Callable[[bytes], Awaitable[Answer]], body: bytes
+) -> tuple[web.Response, str]:
+    try:
+        answer, outcome = await handle(body)
+        return web.Response(body=_encode(answer), content_type="application/json"), outcome
+    except Malformed as error:
+        return web.Response(text=f"{error}\n", status=400), "malformed"
+    except Exception as error:
+        facts = {"endpoint": endpoint, "error": type(error).__name__, "where": where(error)}
+        logger.error("Request failed because of a bug", extra=facts)
+        return web.Response(text="a bug in the webhook of mpi-operator\n", status=500), "error"
+
+
+async def _convert(body: bytes, convert: Convert, metrics: WebhookMetrics) -> Answer:
+    request = conversion_review.decode(body)
+    try:
+        objects = await conversion_review.converted(request, convert)
+    except Failed as error:
+        return conversion_review.failure(request.uid, str(error)), "failed"
+    metrics.converted(request.desired.rpartition("/")[2], len(objects))
+    return conversion_review.success(request.uid, objects), "success"
+
+
+class _AdmissionReview(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    request: Manifest
+
+
+_decode_admission = msgspec.json.Decoder(_AdmissionReview).decode
+
+
+def _decide(body: bytes, decide: Decide) -> Answer:
+    try:
+        review = decoded(_decode_admission, body)
+    except MALFORMED as error:
+        raise Malformed(f"not an AdmissionReview: {error}") from None
+    uid = review.request.get("uid")
+    if review.api_version != admission_response.API_VERSION or not isinstance(uid, str):
+        raise Malformed(f"expected an AdmissionReview of {admission_response.API_VERSION}")
+    admission = decide(review.request)
+    outcome = "allowed" if admission.allowed else "denied"
+    return admission_response.review(uid, admission), outcome
+
+
+@asynccontextmanager
+async def served(
+    app: web.Application, context: SSLContext, port: int, host: str | None = None
+) -> AsyncIterator[int]:
+    """Serve over TLS, by default on every address; yields the port. OSError if it is in use."""
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=context)
+        await site.start()
+        bound: int = runner.addresses[0][1]
+        logger.info("Serving webhooks", extra={"port": bound})
+        yield bound
+    finally:
+        await _close(runner)
+
+
+async def _close(runner: web.AppRunner) -> None:
+    """Answer what is being asked, then close every connection."""
+    connections = runner.server.connections if runner.server else []
+    transports = [each.transport for each in connections]
+    await runner.cleanup()
+    for transport in transports:
+        if transport is not None:
+            transport.abort()  # closing it would wait for the other side's goodbye
+    await asyncio.sleep(0)

@@ -1,0 +1,80 @@
+"""What a job does must not change while it runs, although its annotations can."""
+
+import pytest
+from msgspec.structs import replace
+
+from mpi_operator.api.profiles import profile
+from mpi_operator.controller.cached_types import MPI_JOBS
+from mpi_operator.controller.pinned_profile import pinned
+from tests.support.observations import a_config_map, a_job
+from tests.support.worlds import World, running_world
+
+WRITTEN_IN = "mpi-operator.kubeflow.org/written-in"
+PROFILE = "mpi-operator.kubeflow.org/profile"
+
+
+def notes(world):
+    return world.config_map["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        pytest.param({}, None, id="v2beta1: there is nothing to remember"),
+        pytest.param({WRITTEN_IN: "v2beta1"}, None, id="v2beta1, where it says so"),
+        pytest.param({WRITTEN_IN: "v1"}, "v1", id="v1"),
+        pytest.param({WRITTEN_IN: "v1alpha1"}, "v1alpha1", id="v1alpha1"),
+        pytest.param({WRITTEN_IN: "v9"}, None, id="an unknown version is none"),
+    ],
+)
+def test_what_the_config_map_stores(given, stored):
+    world = World(annotations=given)
+    before = World().reconcile()[0]
+    assert world.reconcile()[0] == before  # no request more
+    assert notes(world).get(PROFILE) == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "version"),
+    [
+        pytest.param({}, {}, "v2beta1", id="neither"),
+        pytest.param({WRITTEN_IN: "v1"}, {}, "v1", id="not stored yet"),
+        pytest.param({WRITTEN_IN: "v2beta1"}, {PROFILE: "v1"}, "v1", id="edited"),
+        pytest.param({}, {PROFILE: "v1"}, "v1", id="removed"),
+        pytest.param({WRITTEN_IN: "v1"}, {PROFILE: "v9"}, "v1", id="stored by nobody we know"),
+    ],
+)
+def test_the_stored_version_wins(given, stored, version):
+    job = a_job(annotations=given)
+    found = a_config_map(job)
+    found = replace(found, metadata=replace(found.metadata, annotations=stored))
+    assert profile(pinned(job, found)).version == version
+
+
+def test_a_job_that_was_never_seen_has_its_own_version():
+    job = a_job(annotations={WRITTEN_IN: "v1"})
+    assert pinned(job, None) is job
+
+
+def test_an_edit_changes_neither_a_running_job_nor_its_objects():
+    world = running_world(annotations={WRITTEN_IN: "v1"})
+    before = world.rest().snapshot()
+    edit = {"metadata": {"annotations": {WRITTEN_IN: None}}}
+    world.cluster.patch(MPI_JOBS, world.key, edit)
+    world.restart()
+    after = world.rest().snapshot()
+    assert {k: v for k, v in after.items() if k != "MPIJob pi"} == {
+        k: v for k, v in before.items() if k != "MPIJob pi"
+    }
+    world.worker_fails(0)
+    world.rest()
+    assert world.conditions["Failed"] == "True WorkerFailed"
+
+
+def test_a_change_of_the_hosts_keeps_it():
+    world = running_world(annotations={WRITTEN_IN: "v1"})
+    world.scale(3)
+    world.rest()
+    world.all_workers_run()
+    world.rest()
+    assert notes(world)[PROFILE] == "v1"
