@@ -13,7 +13,7 @@ WRITTEN_IN = "mpi-operator.kubeflow.org/written-in"
 def a_job(annotations):
     manifest = mpijob("pi", "lab")
     manifest["metadata"]["annotations"] = annotations
-    return decode_job(manifest)
+    return manifest
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def a_job(annotations):
     ],
 )
 def test_the_transport_of_a_job(annotations, way):
-    assert transport(a_job(annotations)) is Transport(way)
+    assert transport(decode_job(a_job(annotations))) is Transport(way)
 
 
 @pytest.mark.parametrize(("value", "warns"), [("ssh", False), ("exec", False), ("rsh", True)])
