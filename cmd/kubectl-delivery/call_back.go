@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-const hostsFile = "/etc/hosts"
+var hostsFile = "/etc/hosts"
 
 // Hydra's proxies call back by the name of this host, and give up at once where it is not known. DNS may know
 // it later than the worker, so they get the address.

@@ -15,17 +15,16 @@ const (
 )
 
 // The shell keeps the standard input for the command. What naps holds none of its outputs open, so that the
-// session ends with the command.
+// session ends with the command; and what the shell says about processes that it kills is not shown.
 const heartbeat = `printf '\001mpi-operator begun\001' >&2
 {
   trap 'kill "$nap"; wait "$nap"; exit' TERM
-  while sleep %d 2>/dev/null & nap=$!; wait "$nap"; do printf '\001mpi-operator alive\001' >&2; done
-} </dev/null >/dev/null &
+  while sleep %d 3>&- & nap=$!; wait "$nap"; do printf '\001mpi-operator alive\001' >&3; done
+} </dev/null >/dev/null 3>&2 2>/dev/null &
 beat=$!
 /bin/sh -c "$1"
 code=$?
-kill "$beat"
-wait "$beat"
+{ kill "$beat"; wait "$beat"; } 2>/dev/null
 exit "$code"`
 
 // withHeartbeat is a command whose link is known to be lost after so much silence.

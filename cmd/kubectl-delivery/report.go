@@ -7,7 +7,11 @@ import (
 	"time"
 )
 
-const terminationLog = "/dev/termination-log"
+// Variables, so that tests can have files of their own.
+var (
+	terminationLog = "/dev/termination-log"
+	containerLog   = "/proc/1/fd/2"
+)
 
 // reporter tells the operator about a worker, in lines of the form
 //
@@ -29,7 +33,7 @@ func (r reporter) line(event, cause string) string {
 func (r reporter) say(event, cause string) {
 	line := r.line(event, cause)
 	if r.isIntel {
-		appendTo("/proc/1/fd/2", line)
+		appendTo(containerLog, line)
 	}
 	fmt.Fprint(os.Stderr, line)
 }

@@ -17,7 +17,15 @@ from tests.cluster.operator import pi as jobs
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import Flavour, Overrides, one_rank_each
-from tests.cluster.operator.test_faults import BRISK, ENDLESS, started
+from tests.cluster.operator.test_faults import (
+    BRISK,
+    ENDLESS,
+    LOST,
+    SAFE,
+    asks_for_replacement,
+    bind,
+    started,
+)
 
 FLAVOURS = {
     name: replace(flavour, image=f"{flavour.image}-no-sshd")
@@ -95,6 +103,30 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
         assert await lab.event_messages(mpi, "LauncherRestarted")
     failed = await lab.fails("strict")
     assert "strict-worker-1" in failed["message"]
+
+
+async def test_a_node_that_is_cut_off_is_noticed_and_its_worker_replaced_where_asked(
+    lab: Lab, cluster: Cluster
+) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        await lab.submit(_survives_a_cut(mpi, flavour))
+    await asyncio.gather(*(lab.prints(mpi, "rank 1 of 2") for mpi in FLAVOURS))
+
+    await asyncio.to_thread(cluster.cut_node, LOST)
+
+    # A cut link reports nothing: the client has to notice it by itself.
+    await lab.succeed_all(FLAVOURS)
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        [message] = await lab.event_messages(mpi, "LauncherRestarted")
+        assert "-worker-" in message
+
+
+def _survives_a_cut(name: str, flavour: Flavour) -> Manifest:
+    made = asks_for_replacement(name, flavour)
+    made["metadata"]["annotations"][TRANSPORT] = EXEC
+    bind(made, launcher=SAFE)
+    return made
 
 
 async def test_a_new_worker_is_permitted_and_the_launcher_waits_for_it(lab: Lab) -> None:

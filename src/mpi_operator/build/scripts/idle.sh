@@ -6,7 +6,8 @@
 # As the first process of a container, `sleep` would ignore SIGTERM, so that each deletion took half a minute. It
 # would also leave behind what nobody waits for.
 
+child=''
+trap '[ -z "$child" ] || kill -s TERM "$child" 2>/dev/null; exit 143' TERM INT
 "$@" &
 child=$!
-trap 'kill -s TERM "$child" 2>/dev/null; exit 143' TERM INT
 wait "$child"
