@@ -16,6 +16,7 @@ SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
 # In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
+PEERS_CACHE := .pytest_cache/peers
 
 .PHONY: help
 help: ## Show this table
@@ -37,7 +38,7 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 .PHONY: all-tests
 all-tests:
 	@echo '==> Running all tests in parallel (usually 14 minutes)'
-	$(PYTEST) $(AT_ONCE) tests || { [ $$? = 1 ] && scripts/test-again; }
+	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
 
 # Beside the tests with nodes, which mostly wait.
 .PHONY: checks-and-pythons
@@ -75,6 +76,14 @@ test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; 
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
 	$(PYTEST) tests/cluster
 
+# With a cache of their own: the second run of `make test` is about its own tests only.
+.PHONY: test-peers
+test-peers: setup ## Run the tests with programs of others, such as Kueue, on two nodes (3 min, first time 6 more; root)
+	@$(MAKE) --no-print-directory images IF_POSSIBLE=--if-possible
+	$(BIN)/python -m devcluster build --if-possible control-plane nodes peers
+	$(PYTEST) -o cache_dir=$(PEERS_CACHE) tests/peers || \
+	  { [ $$? = 1 ] && scripts/test-again $(BIN)/python $(PEERS_CACHE) tests/peers; }
+
 .PHONY: coverage
 coverage: test-packages ## Measure how much of src the unit and local tests cover; fails below 90 % (5 min)
 	rm -rf .coverage htmlcov && mkdir .coverage
@@ -107,13 +116,18 @@ fmt: setup ## Format the code, and apply safe fixes
 bench: bench-programs ## Run the benchmarks, against rivals in the same run (40 min; first time 50)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint benchmarks/constraints.txt \
 	  --editable '.[bench]'
-	@status=0; for each in kube operators local; do \
+	@status=0; for each in kube operators webhook local; do \
 	  echo "==> benchmarks.$$each"; $(BIN)/python -m benchmarks.$$each || status=1; \
 	done; exit $$status
 
 .PHONY: bench-operators
 bench-operators: bench-programs ## Compare with the Go operator; quick=1 for a rough result, figures='creation jobs' for some figures
 	$(BIN)/python -m benchmarks.operators $(if $(quick),--quick) $(if $(figures),--figures $(figures))
+
+.PHONY: bench-webhook
+bench-webhook: setup ## Measure conversions, lists of old versions, and creations with and without webhooks (3 min)
+	$(BIN)/python -m devcluster build control-plane
+	$(BIN)/python -m benchmarks.webhook
 
 .PHONY: bench-real-pods
 bench-real-pods: images binaries bench-programs ## Compare with the Go operator on real pods, two nodes (15 min; root)
@@ -132,7 +146,11 @@ bench-training: images binaries ## Measure the operator's overhead on a training
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: soak-starts soak-exec soak-api ## Look for rare failures: both targets below (hours)
+soak: soak-conversion soak-starts soak-exec soak-api ## Look for rare failures: the targets below (hours)
+
+.PHONY: soak-conversion
+soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
+	$(PYTEST) $(AT_ONCE) --hypothesis-profile=soak --timeout=7200 tests/unit/api/conversion/test_properties.py
 
 .PHONY: soak-api
 soak-api: setup binaries ## Run the API server tests n times (n=50)

@@ -185,6 +185,15 @@ TOOLS = {
             usual="2 minutes",
             version_arguments=(),
         ),
+        Tool(
+            name="kueue",
+            module="kueue",
+            requirement="sigs.k8s.io/kueue",
+            package="sigs.k8s.io/kueue/cmd/kueue",
+            usual="6 minutes",
+            # It only reports a version that is stamped at link time.
+            version_arguments=(),
+        ),
     )
 }
 
@@ -193,7 +202,9 @@ USES = {
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
+    "images": ("kubectl-delivery",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
+    "peers": ("kueue",),
 }
 
 

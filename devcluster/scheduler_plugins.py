@@ -5,14 +5,12 @@ belongs to a PodGroup starts only when enough members of the group can start.
 """
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from devcluster import binaries
-from devcluster.binaries import CannotBuild
+from devcluster import binaries, go_sources
 from devcluster.pki import Pki
 
 SCHEDULER_NAME = "scheduler-plugins-scheduler"
@@ -35,7 +33,7 @@ _DEFINITIONS = ("podgroups", "elasticquotas")
 
 def definitions() -> list[dict[str, Any]]:
     """Its custom resource definitions, from the pinned module."""
-    crds = _module_directory() / "config" / "crd" / "bases"
+    crds = go_sources.directory(binaries.TOOLS[SCHEDULER]) / "config" / "crd" / "bases"
     files = (crds / f"scheduling.x-k8s.io_{plural}.yaml" for plural in _DEFINITIONS)
     return [yaml.safe_load(file.read_text()) for file in files]
 
@@ -90,18 +88,3 @@ def controller(binary: Path, *, kubeconfig: Path, port: int) -> list[str]:
         "--burst=4000",
         "--enableLeaderElection=false",
     ]
-
-
-def _module_directory() -> Path:
-    tool = binaries.TOOLS[SCHEDULER]
-    command = ["go", "mod", "download", "-json", f"{tool.requirement}@{tool.version}"]
-    try:
-        answer = subprocess.run(
-            command, cwd=tool.module_directory, check=True, capture_output=True, text=True
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise CannotBuild(
-            "The custom resource definitions of scheduler-plugins are in its Go module, but"
-            f" `{' '.join(command)}` failed: {error}"
-        ) from error
-    return Path(json.loads(answer.stdout)["Dir"])

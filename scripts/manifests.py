@@ -153,20 +153,20 @@ CERTIFICATES = (
         names=("mpi-operator-webhook",),
     ),
 )
-# Only with --webhooks=on. List and watch are restricted to one name as well.
+# Only with --webhooks=on. A watch is restricted to one name as well.
 TRUST = (
     Rule(
         "To tell the API server which certificate converts MPIJobs.",
         "apiextensions.k8s.io",
         "customresourcedefinitions",
-        "get list watch patch",
+        "get watch patch",
         names=("mpijobs.kubeflow.org",),
     ),
     Rule(
         "To tell the API server which certificate admits MPIJobs.",
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations validatingwebhookconfigurations",
-        "get list watch patch",
+        "get watch patch",
         names=(NAME,),
     ),
 )

@@ -10,7 +10,12 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-CLUSTER, OPERATOR, API = WHOLE = ("tests/cluster/", "tests/api/operator/", "tests/api/")
+CLUSTER, PEERS, OPERATOR, API = WHOLE = (
+    "tests/cluster/",
+    "tests/peers/",
+    "tests/api/operator/",
+    "tests/api/",
+)
 FAST = "tests/unit/"
 # The longest of the other tests, and those that start their own clusters. They start early, so that
 # no process is left with one at the end. A file that is missing here only costs a little time.
@@ -25,8 +30,8 @@ LONG = (
 )
 # Failures of fast tests should show in seconds. Of several processes, two start with the longest
 # tests; a single process runs them last.
-_ORDER_OF_SEVERAL = (CLUSTER, OPERATOR, FAST, API, *LONG, "")
-_ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER)
+_ORDER_OF_SEVERAL = (CLUSTER, OPERATOR, FAST, API, *LONG, PEERS, "")
+_ORDER_ALONE = (FAST, *LONG, "", API, OPERATOR, CLUSTER, PEERS)
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types

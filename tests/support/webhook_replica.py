@@ -66,6 +66,7 @@ class Replica:
             port=self.port,
             host="127.0.0.1",
             secret=Key(self.namespace, "mpi-operator-webhook"),
+            service=Key(self.namespace, "mpi-operator-webhook"),
             names=("localhost",),
             times=self.times,
         )

@@ -7,29 +7,29 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-_PREFIX = "mpi-operator.kubeflow.org/"
+PREFIX = "mpi-operator.kubeflow.org/"
 
 # On a job, set by its author.
-MAX_WORKER_REPLACEMENTS = _PREFIX + "max-worker-replacements"
-FORCE_DELETE_LOST_WORKERS = _PREFIX + "force-delete-lost-workers"
-TTL_DELETES_JOB = _PREFIX + "ttl-deletes-job"
-INIT_TIMEOUT = _PREFIX + "init-timeout"
-LOST_WORKERS = _PREFIX + "lost-workers"
-TRANSPORT = _PREFIX + "transport"
-MAIN_CONTAINER = _PREFIX + "main-container"
-LAUNCHER_RESTART_POLICY = _PREFIX + "launcher-restart-policy"
-WORKER_RESTART_POLICY = _PREFIX + "worker-restart-policy"
+MAX_WORKER_REPLACEMENTS = PREFIX + "max-worker-replacements"
+FORCE_DELETE_LOST_WORKERS = PREFIX + "force-delete-lost-workers"
+TTL_DELETES_JOB = PREFIX + "ttl-deletes-job"
+INIT_TIMEOUT = PREFIX + "init-timeout"
+LOST_WORKERS = PREFIX + "lost-workers"
+TRANSPORT = PREFIX + "transport"
+MAIN_CONTAINER = PREFIX + "main-container"
+LAUNCHER_RESTART_POLICY = PREFIX + "launcher-restart-policy"
+WORKER_RESTART_POLICY = PREFIX + "worker-restart-policy"
 
 # On a job, set by the conversion between API versions (docs/decisions/0006-api-versions.md).
-WRITTEN_IN = _PREFIX + "written-in"
-CONVERTED_FIELDS = _PREFIX + "converted-fields"
-CONVERSION_ERROR = _PREFIX + "conversion-error"
-UNITS_PER_NODE = _PREFIX + "processing-units-per-node"
+WRITTEN_IN = PREFIX + "written-in"
+CONVERTED_FIELDS = PREFIX + "converted-fields"
+CONVERSION_ERROR = PREFIX + "conversion-error"
+UNITS_PER_NODE = PREFIX + "processing-units-per-node"
 
 # On the ConfigMap of a job: what the operator has to remember across restarts.
-WORKER_REPLACEMENTS = _PREFIX + "worker-replacements"
-LAUNCHER_LAST_FAILURE = _PREFIX + "launcher-last-failure"
-PROFILE = _PREFIX + "profile"
+WORKER_REPLACEMENTS = PREFIX + "worker-replacements"
+LAUNCHER_LAST_FAILURE = PREFIX + "launcher-last-failure"
+PROFILE = PREFIX + "profile"
 
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"

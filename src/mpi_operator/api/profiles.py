@@ -5,14 +5,14 @@ there. Everything else reads the profile of a job, never its version.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from . import annotations
 from .types import VERSION, MPIJob
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """The behaviour of one API version."""
 
     version: str

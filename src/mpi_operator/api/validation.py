@@ -108,12 +108,18 @@ def _worker_errors(job: MPIJob) -> Iterator[FieldError]:
         return
     why = job.metadata.annotations.get(annotations.CONVERSION_ERROR)
     if worker.replicas == 0 and why:
-        # The author wrote another version, which has no such field: see api/conversion.
-        yield FieldError(_SPEC, why)
+        yield _in_terms_of_the_author(why)
     elif worker.replicas == 0 and not job.spec.run_launcher_as_worker:
         detail = "must be at least 1 unless runLauncherAsWorker is true"
         yield FieldError(path.field("replicas"), invalid(0, detail))
     yield from _template_errors(path, worker)
+
+
+def _in_terms_of_the_author(sentence: str) -> FieldError:
+    """What the conversion says about a field of the version that the job was written in."""
+    field, _, message = sentence.partition(": ")
+    name = field.removeprefix("spec.")
+    return FieldError(_SPEC.field(name), message) if message else FieldError(_SPEC, sentence)
 
 
 def _template_errors(path: Path, replica: ReplicaSpec) -> Iterator[FieldError]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from mpi_operator.api import annotations
 from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import FieldError, InvalidJob
 from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
@@ -96,11 +97,11 @@ def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:
 
 
 def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
-    """A copy whose first containers have these variables, each given as `NAME=VALUE`."""
+    """A copy whose main containers have these variables, each given as `NAME=VALUE`."""
     given = [_variable(each) for each in variables]
     changed = copy.deepcopy(job)
     for role in ReplicaType:
-        container = _first_container(changed, role)
+        container = _main_container(changed, role)
         if container is not None and given:
             names = {each["name"] for each in given}
             kept = [each for each in container.get("env") or () if each.get("name") not in names]
@@ -175,9 +176,18 @@ def _variable(text: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
 
-def _first_container(job: Manifest, role: ReplicaType) -> Manifest | None:
-    inner: Any = job
-    for name in ("spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers"):
+def _main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
+    """The main container of a role in a job that may be invalid; see `api.main_container`."""
+    name = _at(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
+    found = _at(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
+    containers = (
+        [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    )
+    named = (each for each in containers if name and each.get("name") == name)
+    return next(named, containers[0] if containers else None)
+
+
+def _at(inner: Any, *names: str) -> Any:
+    for name in names:
         inner = inner.get(name) if isinstance(inner, dict) else None
-    first = inner[0] if isinstance(inner, list) and inner else None
-    return first if isinstance(first, dict) else None
+    return inner

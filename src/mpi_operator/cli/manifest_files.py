@@ -14,7 +14,7 @@ from .outcome import InvalidInput
 STANDARD_INPUT = Path("-")
 SUFFIXES = (".yaml", ".yml", ".json")
 
-_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_START = r"(?m)^---(?=\s|$)"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
@@ -63,7 +63,10 @@ def files_in(directory: Path) -> list[Path]:
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
     """The text of each document, and the number of lines before it."""
-    starts = [0, *(match.start() for match in _START.finditer(text) if match.start())]
+    if "---" not in text:  # compiling the expression would take longer than all the rest
+        yield 0, text
+        return
+    starts = [0, *(match.start() for match in re.finditer(_START, text) if match.start())]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         yield text.count("\n", 0, start), text[start:end]
 

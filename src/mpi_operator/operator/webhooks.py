@@ -51,6 +51,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         port=options.webhook_port,
         secret=Key(options.lock_namespace, SECRET),
+        service=Key(options.lock_namespace, options.webhook_service),
         # The first one is what API servers use, the last one is for port forwarding.
         names=(service, f"{service}.{options.cluster_domain or 'cluster.local'}", "localhost"),
         directory=options.webhook_cert_dir,

@@ -1,7 +1,8 @@
 """Keeps the `caBundle` of the CRD and of the webhook configurations equal to our authorities.
 
 It writes nothing else of these objects, as a field manager of its own, and only if the bundle is
-not what it should be. It watches them, so it repairs one within moments of a `kubectl replace`.
+not what it should be. It watches them, so it repairs one within moments of a `kubectl replace`. A
+webhook that is another operator's Service is left alone.
 
 Several replicas do this with what each knows of the Secret, and none may remove an authority that
 another one has just added. So a replica reads the Secret *after* the object, and writes only if the
@@ -13,16 +14,16 @@ import asyncio
 import base64
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeAlias
 
 from mpi_operator.api import types
 from mpi_operator.kube import errors
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import Client, EventType, WatchOptions
-from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest, Resource
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Key, Manifest, Resource
 
 from .certificates import BadCertificate, split
 from .reports import Reports
@@ -58,16 +59,19 @@ class Authorities(Protocol):
     def authorities(self) -> tuple[str, ...]: ...
 
 
+Clients: TypeAlias = Mapping[str, Manifest]
+
+
 @dataclass(frozen=True)
 class Target:
     """An object with bundles: how to find those in it, and what to apply to set them."""
 
     resource: Resource
     name: str
-    clients: Callable[[Manifest], Sequence[Manifest]]
-    """The `clientConfig` of each webhook; empty if the object uses none."""
-    fields: Callable[[Manifest, str], Manifest]
-    """The fields that set every bundle of this object."""
+    clients: Callable[[Manifest], Clients]
+    """The `clientConfig` of each webhook by name; empty if the object uses none."""
+    fields: Callable[[Iterable[str], str], Manifest]
+    """The fields that set the bundle of these webhooks."""
     advice: str
 
     def __str__(self) -> str:
@@ -81,9 +85,7 @@ def targets() -> tuple[Target, ...]:
             CUSTOM_RESOURCE_DEFINITIONS,
             f"{types.PLURAL}.{types.GROUP}",
             _conversion_client,
-            lambda _, bundle: {
-                "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}
-            },
+            _conversion_fields,
             "v2beta1 works, other versions do not: apply the CRD file that has all versions",
         ),
         *(
@@ -106,20 +108,30 @@ def _configurations(plural: str, kind: str) -> Resource:
     return Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
 
 
-def _conversion_client(crd: Manifest) -> Sequence[Manifest]:
+def _conversion_client(crd: Manifest) -> Clients:
     conversion = crd.get("spec", {}).get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
-        return []
-    return [(conversion.get("webhook") or {}).get("clientConfig") or {}]
+        return {}
+    return {"conversion": (conversion.get("webhook") or {}).get("clientConfig") or {}}
 
 
-def _admission_clients(configuration: Manifest) -> Sequence[Manifest]:
-    return [each.get("clientConfig") or {} for each in configuration.get("webhooks") or ()]
+def _conversion_fields(_: Iterable[str], bundle: str) -> Manifest:
+    return {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}}
 
 
-def _admission_fields(configuration: Manifest, bundle: str) -> Manifest:
-    names = [each["name"] for each in configuration.get("webhooks") or ()]
+def _admission_clients(configuration: Manifest) -> Clients:
+    webhooks = configuration.get("webhooks") or ()
+    return {each["name"]: each.get("clientConfig") or {} for each in webhooks}
+
+
+def _admission_fields(names: Iterable[str], bundle: str) -> Manifest:
     return {"webhooks": [{"name": name, "clientConfig": {"caBundle": bundle}} for name in names]}
+
+
+def _is_of(client: Manifest, service: Key) -> bool:
+    """Whether a webhook is this Service. One with an address is ours, too: nobody else keeps it."""
+    given = client.get("service")
+    return not given or (given.get("namespace"), given.get("name")) == service
 
 
 def encoded(authorities: Sequence[str]) -> str:
@@ -134,6 +146,7 @@ class BundleKeeper:
         self,
         client: Applying,
         target: Target,
+        service: Key,
         source: Authorities,
         refresh: Callable[[], Awaitable[None]],
     ) -> None:
@@ -144,6 +157,7 @@ class BundleKeeper:
         """To be set when the authorities have changed."""
         self._client = client
         self._target = target
+        self._service = service
         self._source = source
         self._refresh = refresh
         self._reports = Reports(f"Cannot keep the caBundle of {target}", _ADVICE)
@@ -205,23 +219,28 @@ class BundleKeeper:
 
     async def repair(self, found: Manifest | None) -> None:
         """Set the bundles of the object if they are not what they should be."""
-        clients = self._target.clients(found) if found else []
+        clients = self._clients(found)
         self._advise(found is not None, bool(clients))
         if not self._is_current(clients):
             await self._refresh()
         if found and not self._is_current(clients) and self._source.authorities:
-            found = await self._write(found)
-            clients = self._target.clients(found) if found else clients
-        self.bundles = tuple(_certificates(each.get("caBundle") or "") for each in clients)
+            clients = self._clients(await self._write(found, clients)) or clients
+        bundles = (each.get("caBundle") or "" for each in clients.values())
+        self.bundles = tuple(map(_certificates, bundles))
 
-    def _is_current(self, clients: Sequence[Manifest]) -> bool:
+    def _clients(self, found: Manifest | None) -> Clients:
+        """Those webhooks of the object that are ours."""
+        clients = self._target.clients(found) if found else {}
+        return {name: each for name, each in clients.items() if _is_of(each, self._service)}
+
+    def _is_current(self, clients: Clients) -> bool:
         wanted = encoded(self._source.authorities)
-        return all(each.get("caBundle") == wanted for each in clients)
+        return all(each.get("caBundle") == wanted for each in clients.values())
 
-    async def _write(self, found: Manifest) -> Manifest | None:
+    async def _write(self, found: Manifest, clients: Clients) -> Manifest | None:
         """Write the bundles; None if the object has changed meanwhile: the watch will tell."""
         target = self._target
-        fields = target.fields(found, encoded(self._source.authorities))
+        fields = target.fields(clients, encoded(self._source.authorities))
         manifest = {
             "apiVersion": target.resource.api_version,
             "kind": target.resource.kind,
@@ -246,7 +265,7 @@ class BundleKeeper:
         if not exists:
             problem = "Object of the webhook is missing, waiting for it"
         elif not has_clients:
-            problem = "Object does not use the webhook, waiting for that"
+            problem = "Object does not use the webhook of this operator, waiting for that"
         if problem and problem != self._advised:
             extra = {"object": str(self._target), "advice": self._target.advice}
             logger.warning(problem, extra=extra)

@@ -2,12 +2,15 @@
 
 from collections.abc import Hashable, Iterable
 
-from mpi_operator.api import types
+from mpi_operator.api import annotations, types
 from mpi_operator.api.conversion import own_path
 from mpi_operator.api.field_errors import FieldError, Path
 from mpi_operator.api.schema import Schema
 from mpi_operator.api.schema import job as hub_schema
 from mpi_operator.api.versions import schema as old_schemas
+
+# The only annotation that older versions have a field for, and that may be warned about.
+_MAIN_CONTAINER = ("metadata", "annotations", annotations.MAIN_CONTAINER)
 
 
 def translated(version: str, errors: Iterable[FieldError]) -> list[FieldError]:
@@ -24,7 +27,8 @@ def schema_of(version: str) -> Schema:
 def _path(version: str, hub: Path) -> Path:
     if version == types.VERSION:
         return hub
-    return written(own_path(version, hub.keys), schema_of(version))
+    keys = ("spec", "mainContainer") if hub.keys == _MAIN_CONTAINER else hub.keys
+    return written(own_path(version, keys), schema_of(version))
 
 
 def written(keys: tuple[Hashable, ...], schema: Schema) -> Path:

@@ -105,7 +105,8 @@ async def _convert(body: bytes, convert: Convert, metrics: WebhookMetrics) -> An
         objects = await conversion_review.converted(request, convert)
     except Failed as error:
         return conversion_review.failure(request.uid, str(error)), "failed"
-    metrics.converted(request.desired.rpartition("/")[2], len(objects))
+    if objects:  # else the version is not known to exist
+        metrics.converted(request.desired.rpartition("/")[2], len(objects))
     return conversion_review.success(request.uid, objects), "success"
 
 

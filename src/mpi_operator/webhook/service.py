@@ -38,6 +38,7 @@ class Settings:
 
     port: int
     secret: Key
+    service: Key
     names: Sequence[str]
     """The host names under which API servers reach the webhook."""
     directory: Path | None = None
@@ -65,11 +66,13 @@ async def webhook(
             await stack.enter_async_context(_running([files.run]))
         else:
             client = await stack.enter_async_context(connect())
-            await stack.enter_async_context(_running(_keepers(client, certificates)))
+            await stack.enter_async_context(
+                _running(_keepers(client, settings.service, certificates))
+            )
         yield port
 
 
-def _keepers(client: Applying, certificates: CertificateKeeper) -> list[Task]:
+def _keepers(client: Applying, service: Key, certificates: CertificateKeeper) -> list[Task]:
     """The tasks that keep the Secret, and the bundles of every object that has some."""
 
     def trusted() -> set[str] | None:
@@ -81,7 +84,7 @@ def _keepers(client: Applying, certificates: CertificateKeeper) -> list[Task]:
         except errors.KubeError as error:
             raise StaleAuthorities(str(error)) from error
 
-    keepers = [BundleKeeper(client, each, certificates, refresh) for each in targets()]
+    keepers = [BundleKeeper(client, each, service, certificates, refresh) for each in targets()]
     certificates.on_change += [each.changed.set for each in keepers]
     return [partial(certificates.run, client, trusted), *(each.run for each in keepers)]
 

@@ -2,11 +2,15 @@
 
 import json
 
+import pytest
+
+from mpi_operator.api.annotations import INIT_TIMEOUT
 from mpi_operator.kube.http import HttpClient
 from tests.support.kubectl import Kubectl
-from tests.support.mpijobs import changed
+from tests.support.mpijobs import changed, mpijob
 from tests.support.versions import RESOURCES, WRITTEN_IN, v1
 
+ROLES = "spec.mpiReplicaSpecs"
 V1, V2BETA1 = RESOURCES["v1"], RESOURCES["v2beta1"]
 
 
@@ -16,6 +20,43 @@ async def test_people_see_warnings(client: HttpClient, namespace: str, kubectl: 
     assert written.code == 0
     assert "Warning: spec.cleanPodPolicy: deprecated; use spec.runPolicy" in written.errors
     assert "Warning: spec.slotsPerWorkr: unknown field, ignored; did you mean" in written.errors
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        pytest.param(
+            f"{ROLES}.Worker.template.spec.restartPolicy",
+            "Always",
+            f"{ROLES}[Worker].template.spec.restartPolicy",
+            id="a restart policy in a template",
+        ),
+        pytest.param(
+            f"{ROLES}.Launcher.template.metadata",
+            {"name": "mine"},
+            f"{ROLES}[Launcher].template.metadata.name",
+            id="a name in a template",
+        ),
+        pytest.param(
+            f"{ROLES}.Driver", {"replicas": 1}, f"{ROLES}[Driver]", id="a role that does not exist"
+        ),
+        pytest.param("spec.slotsPerWorker", 0, "spec.slotsPerWorker", id="no slots"),
+        pytest.param(
+            "metadata.annotations",
+            {INIT_TIMEOUT: "soon"},
+            f"metadata.annotations[{INIT_TIMEOUT}]",
+            id="a setting that is no duration",
+        ),
+    ],
+)
+async def test_every_warning_about_v2beta1_passes_the_match_condition(
+    client: HttpClient, namespace: str, kubectl: Kubectl, path: str, value: object, field: str
+):
+    """A plain job is created without a call of the webhook, so each warning needs its reason."""
+    job = changed(mpijob("surprising", namespace), path, value)
+    written = kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(job))
+    assert written.code == 0
+    assert f"Warning: {field}: " in written.errors
 
 
 async def test_a_job_keeps_the_version_that_it_was_written_in(client: HttpClient, namespace: str):

@@ -8,6 +8,7 @@ import pytest
 
 from devcluster.control_plane import ControlPlane
 from devcluster.ports import free_port
+from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Manifest
@@ -147,6 +148,22 @@ async def test_a_crd_without_webhook_is_left_alone_until_it_has_one(admin, home,
         assert found["spec"]["conversion"] == {"strategy": "None"}
         await set_conversion(admin, crd(replica.url)["spec"]["conversion"])
         await until(lambda: works(admin, home))
+
+
+async def test_the_webhook_of_another_operator_is_left_alone(admin, home, replica, caplog):
+    await install(admin, replica)
+    other = custom_resource_definition()["spec"]["conversion"]
+    await set_conversion(admin, other)
+    async with replica.running():
+        await until(lambda: bool(messages(caplog, "does not use the webhook")))
+        await until(lambda: has_admission_bundles(admin, home))
+        found = await admin.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        assert found["spec"]["conversion"] == other
+
+
+async def has_admission_bundles(client: HttpClient, home: str) -> bool:
+    wanted = await authority(client, home)
+    return bool(wanted) and set((await bundles(client))[1:]) == {wanted}
 
 
 async def test_a_corrupted_or_deleted_secret_is_made_again_and_stays_trusted(

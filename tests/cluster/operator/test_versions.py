@@ -71,21 +71,25 @@ async def test_units_that_do_not_divide_are_refused_in_the_words_of_their_versio
 async def test_no_write_is_lost_or_halved_while_the_webhook_is_replaced(
     lab: Lab, installation: Installation, cluster: Cluster
 ) -> None:
-    """Each of 1,000 writes in all versions is stored as it is, or refused with a sentence."""
-    async with _webhook_in_motion(installation, cluster):
-        outcomes = await _write_many(lab)
-    refused = [each for each in outcomes if each is not None]
-    assert all(str(each) for each in refused)
-    assert len(refused) < WRITES / 2, refused[:3]
+    """Each of 1,000 writes in all versions is stored as it is, or refused with a sentence.
 
+    An API server may store a job and then fail to convert it for the answer: so what was refused
+    may be there all the same, but never in part.
+    """
+    async with _webhook_in_motion(installation, cluster):
+        refused = await _write_many(lab)
+    assert all(str(error) for error in refused.values())
+    assert len(refused) < WRITES / 10, list(refused.values())[:3]
+
+    accepted = {f"job-{number}" for number in range(WRITES)} - refused.keys()
     for version in VERSIONS:
         listed = (await lab.client.list(version, lab.namespace)).items
-        assert len(listed) == WRITES - len(refused)
-    stored = (await lab.client.list(V1ALPHA2, lab.namespace)).items
-    for job in stored:
-        version = VERSIONS[int(job["metadata"]["labels"]["written-in"])]
-        again = await lab.client.get(version, job["metadata"]["name"], lab.namespace)
-        assert again["spec"] == _unmanaged(version, job["metadata"]["name"], lab.namespace)["spec"]
+        specs = {job["metadata"]["name"]: job["spec"] for job in listed}
+        assert accepted <= specs.keys()
+        own = [name for name in specs if VERSIONS[int(name.removeprefix("job-")) % 4] == version]
+        if version != MPIJOBS:  # where the server adds defaults
+            for name in own:
+                assert specs[name] == _unmanaged(version, name, lab.namespace)["spec"]
     await lab.client.delete_collection(MPIJOBS, lab.namespace)
 
 
@@ -126,11 +130,7 @@ def pi_in(version: Resource, name: str, namespace: str, **spec: Any) -> Manifest
     return {
         "apiVersion": version.api_version,
         "kind": "MPIJob",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {"written-in": str(VERSIONS.index(version))},
-        },
+        "metadata": {"name": name, "namespace": namespace},
         "spec": body | spec,
     }
 
@@ -184,20 +184,21 @@ async def _webhook_in_motion(installation: Installation, cluster: Cluster) -> As
         await asyncio.to_thread(installation.wait)
 
 
-async def _write_many(lab: Lab) -> list[errors.KubeError | None]:
+async def _write_many(lab: Lab) -> dict[str, errors.KubeError]:
+    """Create the jobs; what was refused, and why."""
     limit = asyncio.Semaphore(AT_ONCE)
+    refused: dict[str, errors.KubeError] = {}
 
-    async def write(number: int, version: Resource) -> errors.KubeError | None:
-        job = _unmanaged(version, f"job-{number}", lab.namespace)
+    async def write(name: str, version: Resource) -> None:
         async with limit:
             try:
-                await _create(lab.client, version, job)
+                await _create(lab.client, version, _unmanaged(version, name, lab.namespace))
             except errors.KubeError as error:
-                return error
-        return None
+                refused[name] = error
 
     versions = islice(cycle(VERSIONS), WRITES)
-    return await asyncio.gather(*(write(number, each) for number, each in enumerate(versions)))
+    await asyncio.gather(*(write(f"job-{i}", each) for i, each in enumerate(versions)))
+    return refused
 
 
 async def _has_no_pods(installation: Installation) -> bool:

@@ -165,6 +165,15 @@ def test_variables_reach_both_roles_of_one_template(path):
         assert role.template["spec"]["containers"][0]["env"] == [{"name": "A", "value": "1"}]
 
 
+def test_variables_reach_the_main_container(path):
+    job = v1(mainContainer="mpi")
+    containers = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    containers.insert(0, {"name": "proxy", "image": "example.com/proxy:1"})
+    [proxy, mpi] = load(path, job).job.spec.launcher.template["spec"]["containers"]
+    assert "env" not in proxy
+    assert mpi["env"] == [{"name": "A", "value": "1"}]
+
+
 @pytest.mark.parametrize(
     ("manifest", "settings", "message"),
     [

@@ -265,6 +265,11 @@ def test_an_update_that_adds_an_error_is_refused_for_that(before, after, message
             id="v1: a typo in a template",
         ),
         pytest.param(
+            old("v1", mainContainer="x", worker={"template": template(containers=[{"name": "x"}])}),
+            'spec.mainContainer: Launcher has no container "x", so its first one is used',
+            id="v1: an unknown container",
+        ),
+        pytest.param(
             changed(old("v1"), f"{SPECS}.Boss", {}),
             "spec.mpiReplicaSpecs[Boss]: ignored; the roles are Launcher and Worker",
             id="v1: an unknown role",

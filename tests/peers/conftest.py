@@ -1,0 +1,57 @@
+"""Programs of others on a real cluster with two nodes, beside the operator as people install it.
+
+These tests are not part of `make test`: `make test-peers` builds the programs and runs them.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from devcluster import image_builds
+from devcluster.binaries import CannotBuild
+from devcluster.cluster import Cluster
+from mpi_operator.kube import config
+from mpi_operator.kube.http import HttpClient
+from mpi_operator.kube.resources import NAMESPACES
+from tests.cluster.conftest import started_cluster
+from tests.cluster.operator.installation import Installation
+from tests.cluster.operator.lab import Lab
+from tests.support.mpijobs import MPIJOBS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test waits for the cluster and what is installed there."""
+    for item in items:
+        if "tests/peers" in item.path.as_posix():
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster with two nodes that have the images of the operator and of jobs."""
+    with started_cluster(nodes=2) as shared:
+        try:
+            archives = image_builds.provide(["mpi-operator", "pi-openmpi"])
+        except CannotBuild as error:
+            pytest.skip(str(error))
+        shared.load(*archives.values())
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def installation(cluster: Cluster) -> Installation:
+    """`kubectl apply -f deploy/mpi-operator.yaml`, and both replicas are ready."""
+    installed = Installation(cluster)
+    installed.apply()
+    return installed
+
+
+@pytest.fixture
+async def lab(cluster: Cluster, installation: Installation) -> AsyncIterator[Lab]:
+    """A namespace of the test's own, without jobs afterwards: the nodes are small."""
+    async with HttpClient(config.load(kubeconfig=cluster.kubeconfig())) as client:
+        created = await client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+        name = created["metadata"]["name"]
+        yield Lab(client, name)
+        await client.delete_collection(MPIJOBS, name)
+        await client.delete(NAMESPACES, name)
