@@ -10,6 +10,7 @@ import msgspec
 
 # The pods start together, so a worker's sshd may take some seconds longer than the launcher.
 _SSH_ARGUMENTS = "-o ConnectionAttempts=10"
+_MANY = "10000"
 
 
 class RemoteShell(msgspec.Struct, frozen=True):
@@ -114,11 +115,17 @@ OPEN_MPI = MPIVariables(
             kind_aliases={"PRTE_MCA_plm": "ssh"},
         ),
     ),
+    # Without a tree, daemons would detach from their sessions, which then could not report that a
+    # worker is lost. And without that, no more than 128 sessions would begin.
     exec_shell={
         "OMPI_MCA_plm_rsh_agent": "{script}",  # Horovod looks for this variable
         "OMPI_MCA_plm_rsh_no_tree_spawn": "true",
+        "OMPI_MCA_plm_rsh_num_concurrent": _MANY,
+        "OMPI_MCA_orte_leave_session_attached": "true",
         "PRTE_MCA_plm_ssh_agent": "{script}",
         "PRTE_MCA_plm_ssh_no_tree_spawn": "true",
+        "PRTE_MCA_plm_ssh_num_concurrent": _MANY,
+        "PRTE_MCA_prte_leave_session_attached": "true",
     },
     inherited=("OMPI_", "PMIX_", "PRTE_", "ORTE_"),
     unbound={

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def start(program, server, last_words):
 
     def start(*arguments, env=None):
         variables = os.environ | server.environment | (env or {})
-        streams = {"stdin": subprocess.PIPE, "stdout": -1, "stderr": -1, "text": True}
+        streams: Any = {"stdin": subprocess.PIPE, "stdout": -1, "stderr": -1, "text": True}
         process = subprocess.Popen([str(program), *arguments], env=variables, **streams)
         started.append(process)
         return process

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("images_without_sshd")
 @pytest.fixture(scope="session")
 def images_without_sshd(cluster: Cluster, images: None) -> None:
     try:
-        names = ["kubectl-delivery", *(f"pi-{mpi}-no-sshd" for mpi in FLAVOURS)]
+        names = [f"pi-{mpi}-no-sshd" for mpi in FLAVOURS]
         cluster.load(*image_builds.provide(names).values())
     except CannotBuild as error:
         pytest.skip(str(error))
