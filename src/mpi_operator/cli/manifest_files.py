@@ -15,6 +15,7 @@ STANDARD_INPUT = Path("-")
 SUFFIXES = (".yaml", ".yml", ".json")
 
 _START = r"(?m)^---(?=\s|$)"
+_MOST_VALUES = 1_000_000  # a large job has some thousands
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
@@ -50,8 +51,12 @@ def documents(text: str, source: str) -> list[Document]:
             pass
     try:
         found = [Document(_parsed(before, part), part) for before, part in _parts(text)]
+        for each in found:
+            _check_aliases(each.value, source)
     except yaml.YAMLError as error:
         raise InvalidInput(_syntax_error(error, source)) from error
+    except RecursionError as error:
+        raise InvalidInput(f"cannot parse {source}: nested too deeply") from error
     return [each for each in found if each.value is not None]
 
 
@@ -78,6 +83,26 @@ def _parsed(lines_before: int, text: str) -> Any:
     except yaml.YAMLError:
         in_place = "\n" * lines_before + text  # so that the error has the line of the file
         return yaml.load(in_place, _like_kubernetes(yaml.SafeLoader))  # noqa: S506
+
+
+def _check_aliases(value: Any, source: str) -> None:
+    """Refuse a small text that is huge, or endless, once its aliases are followed."""
+    sizes: dict[int, int | None] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        known = sizes.get(id(value), 0)
+        if known is None:
+            raise InvalidInput(f"cannot parse {source}: an alias refers to what contains it")
+        if not known:
+            sizes[id(value)] = None
+            inner = value.values() if isinstance(value, dict) else value
+            known = sizes[id(value)] = 1 + sum(map(size, inner))
+        return known
+
+    if size(value) > _MOST_VALUES:
+        raise InvalidInput(f"cannot parse {source}: aliases expand to over {_MOST_VALUES:,} values")
 
 
 def _like_kubernetes(loader: Any) -> Any:

@@ -49,6 +49,28 @@ def test_an_error_has_the_line_in_the_file():
         values("a: 1\n---\nb: [")
 
 
+BOMB = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(BOMB, "aliases expand to over 1,000,000 values", id="more than fits anywhere"),
+        pytest.param("a: &a {b: *a}", "an alias refers to what contains it", id="without end"),
+        pytest.param("[" * 3000 + "]" * 3000, "nested too deeply", id="a deep nesting"),
+    ],
+)
+def test_a_hostile_document_is_refused_at_once(text, message):
+    with pytest.raises(InvalidInput, match=message):
+        values(text)
+
+
+def test_aliases_are_fine():
+    assert values("a: &a [1]\nb: *a") == [{"a": [1], "b": [1]}]
+
+
 def test_the_files_of_a_directory(tmp_path):
     (tmp_path / "below").mkdir()
     for name in ("b.yaml", "a.yml", "below/c.json", "notes.txt"):
