@@ -12,7 +12,13 @@ from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import EXEC, LOST_WORKERS, TRANSPORT
 from mpi_operator.build import scripts
 from mpi_operator.controller.exec_access import RBAC_FILE
-from mpi_operator.kube.resources import ROLES, SECRETS, SERVICE_ACCOUNTS, Manifest
+from mpi_operator.kube.resources import (
+    NAMESPACES,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Manifest,
+)
 from tests.cluster.operator import pi as jobs
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
@@ -26,6 +32,8 @@ from tests.cluster.operator.test_faults import (
     bind,
     started,
 )
+from tests.cluster.operator.test_host_network import CROWDED, saying_where
+from tests.support.pods import RESTRICTED
 
 FLAVOURS = {
     name: replace(flavour, image=f"{flavour.image}-no-sshd")
@@ -81,6 +89,35 @@ async def test_ranks_run_on_their_workers(lab: Lab, start: int) -> None:
         assert await lab.restarts(mpi) == 0
         assert "pi is about 3.14" in await lab.log(mpi)
         assert await lab.find(SECRETS, f"{mpi}-ssh") is None
+
+
+async def test_ranks_run_under_pod_security_restricted_and_as_any_user(lab: Lab) -> None:
+    enforce = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    await lab.client.patch(NAMESPACES, lab.namespace, enforce)
+    user = RESTRICTED | {"runAsUser": 123456, "runAsGroup": 123456}
+    without_sshd = Overrides(worker={"command": []})
+    for mpi, flavour in FLAVOURS.items():
+        job = jobs.pi_as_user(mpi, flavour, without_sshd, security=user)
+        job["metadata"]["annotations"] = {TRANSPORT: EXEC}
+        await lab.submit(job)
+
+    await lab.succeed_all(FLAVOURS)
+
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        assert await lab.restarts(mpi) == 0
+
+
+async def test_ranks_run_on_the_network_of_one_node(lab: Lab) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        overrides = replace(saying_where(jobs.pi, flavour), pod=CROWDED)
+        await lab.submit(pi(mpi, flavour, overrides))
+
+    await lab.succeed_all(FLAVOURS)
+
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi)
+        assert await lab.restarts(mpi) == 0
 
 
 async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again(lab: Lab) -> None:
