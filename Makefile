@@ -146,7 +146,7 @@ bench-training: images binaries ## Measure the operator's overhead on a training
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: soak-conversion soak-starts soak-api ## Look for rare failures: the targets below (hours)
+soak: soak-conversion soak-starts soak-exec soak-api ## Look for rare failures: the targets below (hours)
 
 .PHONY: soak-conversion
 soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
@@ -159,6 +159,10 @@ soak-api: setup binaries ## Run the API server tests n times (n=50)
 .PHONY: soak-starts
 soak-starts: binaries images ## Start each MPI n times (n=25), as root and not, with real pods: no launcher may start twice (root)
 	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -q tests/cluster/operator/test_implementations.py -k ranks_run
+
+.PHONY: soak-exec
+soak-exec: binaries images ## The same by exec, n times (n=50), with images that have no sshd (root)
+	MPI_OPERATOR_STARTS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_exec.py -k ranks_run
 
 .PHONY: setup
 setup: $(READY) ## Create the virtual environment

@@ -29,6 +29,7 @@ from devcluster import locks, readiness
 Say = Callable[[str], None]
 
 _MODULES = Path(__file__).parent / "tools"
+_SHIPPED = Path(__file__).parents[1] / "cmd"
 _HEARTBEAT_SECONDS = 30.0
 _OF_KUBERNETES = ("etcd", "kubernetes")  # these must fit together
 
@@ -55,10 +56,12 @@ class Tool:
     version_arguments: tuple[str, ...] = ("--version",)
     # For our own programs, which have no requirement to read it from.
     own_version: str = ""
+    # Their directory, where they are shipped and not only used here.
+    directory: Path | None = None
 
     @property
     def module_directory(self) -> Path:
-        return _MODULES / self.module
+        return self.directory or _MODULES / self.module
 
     @property
     def version(self) -> str:
@@ -84,7 +87,9 @@ class Tool:
     @property
     def path(self) -> Path:
         """Where the finished program is, or will be."""
-        files = (self._read(file) for file in ("go.mod", "go.sum", "main.go"))
+        sources = sorted(path.name for path in self.module_directory.glob("*.go"))
+        ours = sources if self.own_version else ["main.go"]
+        files = (self._read(file) for file in ("go.mod", "go.sum", *ours))
         pins = "\0".join((*filter(None, files), self.ldflags, platform.machine()))
         key = hashlib.sha256(pins.encode()).hexdigest()[:12]
         return cache_directory() / f"{self.name}-{self.version}-{key}" / self.name
@@ -151,6 +156,16 @@ TOOLS = {
             usual="a few seconds",
             own_version="v1.0.0",
         ),
+        Tool(
+            name="kubectl-delivery",
+            module="kubectl-delivery",
+            requirement="",
+            package=".",
+            usual="10 seconds",
+            own_version="v1.0.0",
+            version_arguments=("version",),
+            directory=_SHIPPED / "kubectl-delivery",
+        ),
         _scheduler_plugins("scheduler", "4 minutes"),
         _scheduler_plugins("controller", "a minute after its scheduler"),
         Tool(
@@ -187,6 +202,7 @@ USES = {
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
+    "images": ("kubectl-delivery",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
     "peers": ("kueue",),
 }

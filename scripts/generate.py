@@ -115,6 +115,22 @@ def namespaced_roles() -> str:
     )
 
 
+def exec_transport_roles() -> str:
+    return manifests.written(
+        manifests.exec_transport(),
+        "Additional roles for jobs whose launcher reaches its workers by exec: those of v1,"
+        " v1alpha2 and v1alpha1.",
+    )
+
+
+def exec_transport_namespaced_roles() -> str:
+    return manifests.written(
+        manifests.exec_transport_namespaced(),
+        "Roles of exec-transport.yaml, for an operator with --namespace: kubectl apply -n NAMESPACE"
+        " -f, for each namespace.",
+    )
+
+
 def gang_scheduling_roles() -> str:
     return manifests.written(
         manifests.gang_scheduling(), "Additional roles for an operator with --gang-scheduling."
@@ -140,6 +156,7 @@ def whole_installation() -> str:
             deployment.namespace(),
             custom_resource_definition(),
             *manifests.cluster(),
+            *manifests.exec_transport(),
             *manifests.webhooks(),
             deployment.deployment(),
             deployment.disruption_budget(),
@@ -154,6 +171,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "deploy/mpi-operator.yaml": whole_installation,
     "deploy/rbac/account.yaml": account,
     "deploy/rbac/cluster.yaml": cluster_roles,
+    "deploy/rbac/exec-transport.yaml": exec_transport_roles,
+    "deploy/rbac/exec-transport-namespaced.yaml": exec_transport_namespaced_roles,
     "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,
     "deploy/rbac/namespaced.yaml": namespaced_roles,
     "deploy/rbac/users.yaml": user_roles,

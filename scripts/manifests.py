@@ -14,6 +14,7 @@ Manifest: TypeAlias = dict[str, Any]
 
 NAME = "mpi-operator"
 NAMESPACE = "mpi-operator"
+EXEC_NAME = f"{NAME}-exec-transport"
 RBAC = "rbac.authorization.k8s.io"
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "mpijob"}
 AGGREGATE = "rbac.authorization.kubeflow.org/aggregate-to"
@@ -101,6 +102,24 @@ LOCK = (
         "leases",
         "get watch update",
         names=(NAME,),
+    ),
+)
+
+# Only for jobs that reach their workers by exec. An operator can only grant what it may do itself.
+EXEC = (
+    Rule(
+        "To grant launchers the exec into the workers of their own job. Exec over a WebSocket needs"
+        " both verbs.",
+        "",
+        "pods/exec",
+        "get create",
+    ),
+    Rule("For the account of a launcher.", "", "serviceaccounts", "create get"),
+    Rule(
+        "For the permission of a launcher, which names the workers, so it changes with them.",
+        RBAC,
+        "roles rolebindings",
+        "create get patch",
     ),
 )
 
@@ -209,6 +228,19 @@ def webhooks() -> list[Manifest]:
     ]
 
 
+def exec_transport() -> list[Manifest]:
+    """The additional role for jobs whose launcher reaches its workers by exec."""
+    return [
+        _role("ClusterRole", EXEC_NAME, EXEC),
+        _binding("ClusterRoleBinding", EXEC_NAME, "ClusterRole"),
+    ]
+
+
+def exec_transport_namespaced() -> list[Manifest]:
+    """The same for an operator with --namespace."""
+    return [_role("Role", EXEC_NAME, EXEC), _binding("RoleBinding", EXEC_NAME, "Role")]
+
+
 def users() -> list[Manifest]:
     """Kubeflow's roles for users, with the names of the Go operator."""
     mine = f"{AGGREGATE}-kubeflow-mpijobs-admin"
@@ -265,7 +297,7 @@ def written(objects: Iterable[Manifest], purpose: str) -> str:
 
 def _with_reasons(text: str) -> str:
     """The YAML with a comment above each rule."""
-    for rule in {*OPERATOR, *LOCK, *GANG, *CERTIFICATES, *TRUST, *EDIT, *VIEW}:
+    for rule in {*OPERATOR, *LOCK, *EXEC, *GANG, *CERTIFICATES, *TRUST, *EDIT, *VIEW}:
         block = yaml.dump([rule.manifest], Dumper=NoAliases, sort_keys=False)
         whole = re.escape(block) + "(?!  - )"  # and not the beginning of a rule with more verbs
         text = re.sub(f"(?={whole})", f"# {rule.why}\n", text)

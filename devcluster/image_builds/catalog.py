@@ -109,6 +109,17 @@ def _pi(flavour: str, mpi: str, tag: str) -> Image:
     )
 
 
+def _no_sshd(flavour: str) -> Image:
+    return Image(
+        name=f"pi-{flavour}-no-sshd",
+        tags=(f"mpioperator/mpi-pi:{flavour}-no-sshd",),
+        dockerfile="tests/cluster/no_sshd/Dockerfile",
+        arguments={"flavour": flavour},
+        needs=(f"pi-{flavour}",),
+        usual="5 seconds",
+    )
+
+
 def _named(name: str, tag: str) -> str:
     return name if tag == "latest" else f"{name}-{tag}"
 
@@ -136,6 +147,7 @@ _ALL = (
     _builder("intel", "latest", TRIXIE, "a minute", uses_pip=True),
     _runtime("intel", "latest", TRIXIE, needs=("intel-builder",)),
     _pi("intel", "intel", "latest"),
+    *(_no_sshd(flavour) for flavour in ("openmpi", "openmpi-4", "mpich", "intel")),
     Image(
         name="allreduce-benchmark",
         tags=("mpioperator/allreduce-benchmark:openmpi",),
@@ -167,7 +179,7 @@ _ALL = (
         name="kubectl-delivery",
         tags=("mpioperator/kubectl-delivery:latest",),
         dockerfile="deploy/images/kubectl-delivery/Dockerfile",
-        programs=("kubectl",),
+        programs=("kubectl-delivery",),
         usual="10 seconds",
     ),
 )

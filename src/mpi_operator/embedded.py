@@ -82,8 +82,8 @@ async def _control(cluster: LocalCluster) -> None:
     from .build.ssh_secret import KeyPair  # noqa: PLC0415
     from .controller.controller import Controller  # noqa: PLC0415
 
-    # The agent replaces ssh, so no keys are needed.
-    settings = Settings(uses_ssh=False)
+    # The agent replaces ssh and exec, so no keys are needed.
+    settings = Settings(is_local=True)
     controller = Controller(cluster, cluster, settings, make_keys=lambda: KeyPair("", ""))
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.follow())

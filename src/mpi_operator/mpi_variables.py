@@ -10,6 +10,7 @@ import msgspec
 
 # The pods start together, so a worker's sshd may take some seconds longer than the launcher.
 _SSH_ARGUMENTS = "-o ConnectionAttempts=10"
+_MANY = "10000"
 
 
 class RemoteShell(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Mapping[str, str]
     """Make `mpirun` read the hostfile and reach its workers."""
     remote_shells: tuple[RemoteShell, ...]
+    exec_shell: Mapping[str, str]
+    """Make `mpirun` start its daemons with {script}, from the launcher only: no worker may exec."""
     host_network: Mapping[str, str] = {}
     """For ranks whose pods are on the node's network, and so share its host name."""
     inherited: tuple[str, ...]
@@ -62,6 +65,11 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     """Name a program that starts each rank."""
     rank: tuple[str, ...] = ()
     """Hold the number of a rank."""
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """What `launcher` says about hosts, without the arguments for ssh."""
+        return {name: value for name, value in self.launcher.items() if value != _SSH_ARGUMENTS}
 
     @property
     def hostfile(self) -> tuple[str, ...]:
@@ -107,6 +115,18 @@ OPEN_MPI = MPIVariables(
             kind_aliases={"PRTE_MCA_plm": "ssh"},
         ),
     ),
+    # Without a tree, daemons would detach from their sessions, which then could not report that a
+    # worker is lost. And without that, no more than 128 sessions would begin.
+    exec_shell={
+        "OMPI_MCA_plm_rsh_agent": "{script}",  # Horovod looks for this variable
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "true",
+        "OMPI_MCA_plm_rsh_num_concurrent": _MANY,
+        "OMPI_MCA_orte_leave_session_attached": "true",
+        "PRTE_MCA_plm_ssh_agent": "{script}",
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "true",
+        "PRTE_MCA_plm_ssh_num_concurrent": _MANY,
+        "PRTE_MCA_prte_leave_session_attached": "true",
+    },
     inherited=("OMPI_", "PMIX_", "PRTE_", "ORTE_"),
     unbound={
         "PRTE_MCA_hwloc_default_binding_policy": "none",
@@ -136,6 +156,7 @@ INTEL = MPIVariables(
             {"I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"}, kind={"I_MPI_HYDRA_BOOTSTRAP": "ssh"}
         ),
     ),
+    exec_shell={"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"},
     inherited=("I_MPI_",),
     root="I_MPI_ROOT",
     unbound={"I_MPI_PIN": "off"},
@@ -155,6 +176,7 @@ MPICH = MPIVariables(
             kind_aliases={"HYDRA_BOOTSTRAP": "ssh"},
         ),
     ),
+    exec_shell={"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "{script}"},
     inherited=("PMI_", "HYDRA_", "MPIR_", "MPICH_"),
     loopback={"FI_TCP_IFACE": "lo"},
 )

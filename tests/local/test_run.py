@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.local.conftest import marked
 from tests.local.environments import Environment, environment
@@ -40,6 +41,20 @@ def test_the_example_runs_with_its_ranks_in_its_workers(tmp_path):
     assert "rank 1 of 2 on pi-worker-1" in out
     assert "launcher | pi is about 3.1" in out
     assert err.splitlines()[-1].startswith("pi succeeded (")
+
+
+def test_a_job_that_starts_ranks_by_exec_runs_without_a_client(shell, tmp_path):
+    script = "cat /etc/mpi/hostfile; mpirun -n 2 hostname; /etc/mpi/kubexec.sh pi-worker-1 hostname"
+    file = Path(job(tmp_path, ["sh", "-c", script]))
+    manifest = yaml.safe_load(file.read_text())
+    manifest["metadata"]["annotations"] = {"mpi-operator.kubeflow.org/transport": "exec"}
+    file.write_text(yaml.safe_dump(manifest))
+    code, out, err = shell.run("run", str(file))
+    assert code == 0, out + err
+    lines = [line.removeprefix("launcher | ") for line in out.splitlines()]
+    assert lines[:2] == ["pi-worker-0 slots=1", "pi-worker-1 slots=1"]
+    assert sorted(lines[2:4]) == ["pi-worker-0", "pi-worker-1"]
+    assert lines[4] == "pi-worker-1"
 
 
 @pytest.mark.parametrize("policy", [NEW_POD, SAME_POD], ids=["new pod", "same pod"])

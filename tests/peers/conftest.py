@@ -31,7 +31,7 @@ def cluster() -> Iterator[Cluster]:
     """A cluster with two nodes that have the images of the operator and of jobs."""
     with started_cluster(nodes=2) as shared:
         try:
-            archives = image_builds.provide(["mpi-operator", "pi-openmpi"])
+            archives = image_builds.provide(["mpi-operator", "kubectl-delivery", "pi-openmpi"])
         except CannotBuild as error:
             pytest.skip(str(error))
         shared.load(*archives.values())

@@ -29,6 +29,7 @@ CLUSTER_ROLES = Resource(
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
+_USUAL = ("namespaced.yaml", "exec-transport-namespaced.yaml")
 _KINDS = {
     kind.kind: kind
     for kind in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
@@ -134,7 +135,7 @@ async def operator(
     namespace: str,
     directory: Path,
     *arguments: str,
-    roles: Sequence[str] = ("namespaced.yaml",),
+    roles: Sequence[str] = _USUAL,
 ) -> AsyncIterator[Operator]:
     """Run an operator for one namespace, with its lease there, and wait until it leads."""
     kubeconfig = await account(client, admin, namespace, directory, *roles)
@@ -183,7 +184,7 @@ async def account(client: HttpClient, admin: Path, home: str, directory: Path, *
 
 async def allow(client: HttpClient, namespace: str, home: str, *roles: str) -> None:
     """Let the account in the namespace `home` manage the jobs of another namespace."""
-    for name in roles or ("namespaced.yaml",):
+    for name in roles or _USUAL:
         for manifest in yaml.safe_load_all((RBAC / name).read_text()):
             await _apply(client, _moved(manifest, home, namespace))
 

@@ -48,7 +48,10 @@ from mpi_operator.kube.resources import (
     JOBS,
     NAMESPACES,
     PODS,
+    ROLE_BINDINGS,
+    ROLES,
     SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICES,
     Key,
     Manifest,
@@ -473,6 +476,7 @@ class _Jobs:
 
 def _kinds(settings: Settings, *, rules: bool) -> list[Kind]:
     kinds = [MPI_JOB_KIND if rules else replace(MPI_JOB_KIND, admit=lambda manifest: manifest)]
+    kinds += map(Kind, (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS))
     if settings.gang_scheduler:
         kinds += [Kind(pod_group.resource(settings)), Kind(PRIORITY_CLASSES)]
     return kinds

@@ -15,6 +15,7 @@ FORCE_DELETE_LOST_WORKERS = PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = PREFIX + "ttl-deletes-job"
 INIT_TIMEOUT = PREFIX + "init-timeout"
 LOST_WORKERS = PREFIX + "lost-workers"
+TRANSPORT = PREFIX + "transport"
 MAIN_CONTAINER = PREFIX + "main-container"
 LAUNCHER_RESTART_POLICY = PREFIX + "launcher-restart-policy"
 WORKER_RESTART_POLICY = PREFIX + "worker-restart-policy"
@@ -32,6 +33,9 @@ PROFILE = PREFIX + "profile"
 
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"
+
+# Values of TRANSPORT.
+SSH, EXEC = "ssh", "exec"
 
 # Values of the restart policies: those that the field `restartPolicy` does not have.
 ALWAYS, EXIT_CODE = "Always", "ExitCode"
@@ -63,6 +67,12 @@ def lost_workers(annotations: Mapping[str, str]) -> str:
     """FAIL or SURVIVE: what losing workers means for a job; empty if the job does not say."""
     text = annotations.get(LOST_WORKERS, "").strip().lower()
     return text if text in (FAIL, SURVIVE) else ""
+
+
+def transport(annotations: Mapping[str, str]) -> str:
+    """SSH or EXEC: how a launcher reaches its workers; empty if the job does not say."""
+    text = annotations.get(TRANSPORT, "").strip().lower()
+    return text if text in (SSH, EXEC) else ""
 
 
 def restart_policy(annotations: Mapping[str, str], name: str) -> str:

@@ -28,6 +28,11 @@ def launcher(job: MPIJob) -> str:
     return f"{job.metadata.name}-launcher"
 
 
+def launcher_access(job: MPIJob) -> str:
+    """The ServiceAccount, Role and RoleBinding of a launcher that starts ranks by exec."""
+    return launcher(job)
+
+
 def worker(job: MPIJob, index: int) -> str:
     """A worker pod, and its host name."""
     return f"{job.metadata.name}-worker-{index}"
@@ -67,5 +72,9 @@ def host(job: MPIJob, pod_name: str, cluster_domain: str = "") -> str:
 def hosts(job: MPIJob, cluster_domain: str = "") -> list[str]:
     """Every host that runs ranks; if the launcher does, it comes first."""
     launchers = [launcher(job)] if job.spec.run_launcher_as_worker else []
-    workers = [worker(job, index) for index in range(job.spec.worker_count)]
-    return [host(job, pod, cluster_domain) for pod in (*launchers, *workers)]
+    return [host(job, pod, cluster_domain) for pod in (*launchers, *workers(job))]
+
+
+def workers(job: MPIJob) -> list[str]:
+    """Every worker pod."""
+    return [worker(job, index) for index in range(job.spec.worker_count)]

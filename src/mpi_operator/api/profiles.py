@@ -32,6 +32,9 @@ class Profile(msgspec.Struct, frozen=True):
     reports_restarts: bool = False
     """Whether a launcher that is retried is reported as `Restarting`."""
 
+    transport: str = annotations.SSH
+    """How launchers reach their workers, unless the job says it."""
+
 
 _V2BETA1 = Profile(VERSION)
 PROFILES: Mapping[str, Profile] = {
@@ -45,9 +48,10 @@ PROFILES: Mapping[str, Profile] = {
             cleans_launcher=True,
             failed_worker_fails_job=True,
             reports_restarts=True,
+            transport=annotations.EXEC,
         ),
-        Profile("v1alpha2", reports_restarts=True),
-        Profile("v1alpha1"),
+        Profile("v1alpha2", reports_restarts=True, transport=annotations.EXEC),
+        Profile("v1alpha1", transport=annotations.EXEC),
     )
 }
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from mpi_operator.api import MPIJob, labels, names
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
 
-from . import remote_shell, scripts
+from . import exec_shell, remote_shell, scripts
 from .hostfile import discover_script, hostfile
 from .ownership import metadata
 from .settings import Settings
@@ -17,6 +18,8 @@ DISCOVER_SCRIPT = "discover_hosts.sh"
 HOSTFILE_PATH = f"{scripts.PATH}/{HOSTFILE}"  # images and users' commands rely on it
 _HOSTS = {HOSTFILE: 0o444, DISCOVER_SCRIPT: 0o555}
 _LAUNCHER_SCRIPTS = {scripts.REMOTE_SHELL: 0o555}
+_KUBEXEC = {scripts.KUBEXEC: 0o555}  # in workers, too: Open MPI looks for it in each pod
+_IDLE = {scripts.IDLE: 0o555}
 _WORKER_SCRIPTS = dict.fromkeys(scripts.NAMES, 0o555)
 
 
@@ -27,7 +30,6 @@ def config_map(
     annotations: Mapping[str, str] = {},
 ) -> Manifest:
     """The hosts of the job, those of them that are running, and the scripts."""
-    used = scripts.NAMES if remote_shell.is_used(job, settings) else ()
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
@@ -35,20 +37,29 @@ def config_map(
         "data": {
             HOSTFILE: hostfile(job, settings),
             DISCOVER_SCRIPT: discover_script(job, running, settings),
-            **{name: scripts.text(name) for name in used},
+            **_scripts(job, settings),
         },
     }
 
 
+def _scripts(job: MPIJob, settings: Settings) -> dict[str, str]:
+    if uses_exec(job):
+        return exec_shell.scripts_of(job)
+    used = scripts.NAMES if remote_shell.is_used(job, settings) else ()
+    return {name: scripts.text(name) for name in used}
+
+
 def launcher_volume(job: MPIJob, settings: Settings) -> Volume:
     """The files for the launcher."""
+    if uses_exec(job):
+        return _volume(job, _HOSTS | _KUBEXEC)
     used = _LAUNCHER_SCRIPTS if remote_shell.is_used(job, settings) else {}
     return _volume(job, _HOSTS | used)
 
 
 def worker_volume(job: MPIJob) -> Volume:
     """The files for workers: only the scripts, which do not change when hosts come and go."""
-    return _volume(job, _WORKER_SCRIPTS)
+    return _volume(job, _KUBEXEC | _IDLE if uses_exec(job) else _WORKER_SCRIPTS)
 
 
 def _volume(job: MPIJob, modes: Mapping[str, int]) -> Volume:

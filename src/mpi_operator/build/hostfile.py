@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 from mpi_operator.api import MPIJob, names
+from mpi_operator.api.transport import uses_exec
 
 from .implementations import host_line
 from .settings import Settings
@@ -18,16 +19,25 @@ _PRINTED_HOST = re.compile(r"echo +([-a-z0-9]{1,63})([.:]\S*)?")
 
 def hostfile(job: MPIJob, settings: Settings) -> str:
     """One line per host of the job; the launcher comes first if it runs ranks."""
-    return _lines(host_line(job, host) for host in names.hosts(job, settings.cluster_domain))
+    hosts = _hosts(job, names.workers(job), settings)
+    return _lines(host_line(job, host) for host in hosts)
 
 
 def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> str:
     """A script that prints the running hosts with their slots."""
-    launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
     workers = [names.worker(job, ordinal) for ordinal in sorted(set(running))]
-    hosts = (names.host(job, pod, settings.cluster_domain) for pod in (*launchers, *workers))
+    hosts = _hosts(job, workers, settings)
     slots = job.spec.slots_per_worker
     return _lines(["#!/bin/sh", *(f"echo {host}:{slots}" for host in hosts)])
+
+
+def _hosts(job: MPIJob, workers: Iterable[str], settings: Settings) -> list[str]:
+    """The hosts of these workers, by DNS names; exec wants the names of the pods themselves."""
+    launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
+    pods = [*launchers, *workers]
+    if uses_exec(job):
+        return pods
+    return [names.host(job, pod, settings.cluster_domain) for pod in pods]
 
 
 def discovered(job: MPIJob, script: str) -> frozenset[int]:

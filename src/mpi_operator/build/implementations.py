@@ -2,6 +2,7 @@
 
 from mpi_operator.api import MPIJob
 from mpi_operator.api.main_container import main_container
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.mpi_variables import MPIS
 
 
@@ -14,9 +15,10 @@ def host_line(job: MPIJob, host: str) -> str:
 def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
     """The variables that make mpirun read a hostfile, and those that ranks need."""
     mpi = MPIS[job.spec.mpi_implementation]
+    hosts = mpi.hosts if uses_exec(job) else mpi.launcher
     worker = job.spec.worker
     is_on_host = worker is not None and worker.template["spec"].get("hostNetwork")
-    variables = {**mpi.launcher, **(mpi.host_network if is_on_host else {})}
+    variables = {**hosts, **(mpi.host_network if is_on_host else {})}
     slots = job.spec.slots_per_worker
     return {name: value.format(hostfile=hostfile, slots=slots) for name, value in variables.items()}
 
@@ -32,11 +34,26 @@ def remote_shell_environment(job: MPIJob, script: str) -> dict[str, str]:
     }
 
 
+def exec_environment(script: str) -> dict[str, str]:
+    """The variables that make any mpirun start its daemons with a script.
+
+    Those of all MPIs, because the versions that reach workers by exec do not say which one it is.
+    """
+    return {
+        name: value.format(script=script)
+        for mpi in MPIS.values()
+        for name, value in mpi.exec_shell.items()
+    }
+
+
 def chooses_remote_shell(job: MPIJob) -> bool:
     """Whether the user has chosen a remote shell."""
     given = _given(job)
-    shells = MPIS[job.spec.mpi_implementation].remote_shells
-    return any(shell.is_chosen(given) for shell in shells)
+    if uses_exec(job):
+        shells = MPIS[job.spec.mpi_implementation].exec_shell.items()
+        return any(name in given for name, value in shells if value == "{script}")
+    remote_shells = MPIS[job.spec.mpi_implementation].remote_shells
+    return any(shell.is_chosen(given) for shell in remote_shells)
 
 
 def _given(job: MPIJob) -> dict[str, str]:

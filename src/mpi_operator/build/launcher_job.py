@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.kube.resources import JOBS, Manifest
 
-from . import remote_shell
+from . import exec_shell, remote_shell
 from .config_map import HOSTFILE_PATH, launcher_volume
 from .implementations import launcher_environment
 from .ownership import metadata
-from .pod import Additions, pod_metadata, pod_spec
+from .pod import Additions, dns_config, pod_metadata, pod_spec
 from .restart_policies import pod_failure_policy
 from .settings import Settings
 from .ssh_secret import ssh_volume
@@ -73,11 +74,29 @@ def _template(job: MPIJob, settings: Settings) -> Manifest:
     launcher = job.spec.launcher
     return {
         "metadata": pod_metadata(job, launcher, labels.launcher_labels(job), settings),
-        "spec": {
-            **pod_spec(job, launcher, _additions(job, settings), settings),
-            "hostname": names.launcher(job),
-        },
+        "spec": {**_pod_spec(job, settings), "hostname": names.launcher(job)},
     }
+
+
+def _pod_spec(job: MPIJob, settings: Settings) -> Manifest:
+    launcher = job.spec.launcher
+    if not uses_exec(job):
+        return pod_spec(job, launcher, _additions(job, settings), settings)
+    spec = pod_spec(job, launcher, _exec_additions(job, settings), settings)
+    searches = {"dnsConfig": dns_config(job, launcher, settings)}
+    return exec_shell.with_client(job, spec | searches, settings)
+
+
+def _exec_additions(job: MPIJob, settings: Settings) -> Additions:
+    return Additions(
+        environment={
+            "K_MPI_JOB_ROLE": Role.LAUNCHER.value,
+            **launcher_environment(job, HOSTFILE_PATH),
+            **exec_shell.launcher_environment(job),
+            **({} if job.spec.run_launcher_as_worker else _NO_GPUS),
+        },
+        volumes=(exec_shell.CLIENT_VOLUME, launcher_volume(job, settings)),
+    )
 
 
 def _additions(job: MPIJob, settings: Settings) -> Additions:

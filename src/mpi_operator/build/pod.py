@@ -65,6 +65,17 @@ def pod_spec(job: MPIJob, replica: Replica, additions: Additions, settings: Sett
     }
 
 
+def dns_config(job: MPIJob, replica: Replica, settings: Settings) -> Manifest:
+    """The user's DNS config with the job's search domain, in which bare host names resolve.
+
+    Hydra's proxies use the bare name of the launcher if the remote shell finds no address. Where
+    the launcher uses exec, its hostfile has bare names.
+    """
+    given = replica.template["spec"].get("dnsConfig") or {}
+    searches = [*(given.get("searches") or ()), names.search_domain(job, settings.cluster_domain)]
+    return {**given, "searches": list(dict.fromkeys(searches))}
+
+
 def _metadata(
     job: MPIJob, replica: Replica, field: gang.MetadataField, settings: Settings
 ) -> dict[str, str]:

@@ -9,6 +9,7 @@ from posixpath import normpath
 
 from mpi_operator.api import MPIJob, annotations
 from mpi_operator.api.main_container import main_container
+from mpi_operator.api.transport import Transport, transport
 from mpi_operator.kube.resources import Manifest
 
 from . import scripts, worker_start
@@ -28,7 +29,9 @@ _MAX_KEEPALIVE = 900  # TCP itself gives up then
 
 def is_used(job: MPIJob, settings: Settings) -> bool:
     """Whether the pods of a job get the scripts."""
-    return settings.uses_ssh and not any(map(_is_path_taken, _main_containers(job)))
+    if settings.is_local or transport(job) is not Transport.SSH:
+        return False
+    return not any(map(_is_path_taken, _main_containers(job)))
 
 
 def launcher_environment(job: MPIJob, settings: Settings) -> dict[str, str]:
@@ -42,10 +45,19 @@ def environment(job: MPIJob, settings: Settings) -> dict[str, str]:
     """The variables that the remote shell reads, in launchers and in workers."""
     if not is_used(job, settings):
         return {}
+    return _environment(job, first_ssh_port(job))
+
+
+def waiting_environment(job: MPIJob) -> dict[str, str]:
+    """Those of them that any transport reads: how long to wait for workers and for their nodes."""
+    return _environment(job, None)
+
+
+def _environment(job: MPIJob, port: int | None) -> dict[str, str]:
     timeout = annotations.init_timeout(job.metadata.annotations)
     variables = {
         "MPI_OPERATOR_INIT_TIMEOUT": int(timeout.total_seconds()) if timeout else None,
-        "MPI_OPERATOR_FIRST_SSH_PORT": first_ssh_port(job),
+        "MPI_OPERATOR_FIRST_SSH_PORT": port,
         "MPI_OPERATOR_NODE_PATIENCE": _keepalive_seconds(job),
     }
     return {name: str(value) for name, value in variables.items() if value is not None}

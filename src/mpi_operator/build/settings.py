@@ -14,5 +14,8 @@ class Settings:
     """The gang scheduler: `volcano` or the name of a scheduler with the coscheduling plugin; empty
     for none."""
 
-    uses_ssh: bool = True
-    """Whether launchers reach workers by ssh. The local kubelet has another way."""
+    kubectl_delivery_image: str = "mpioperator/kubectl-delivery:latest"
+    """The image that brings the exec client to launchers whose workers have no sshd."""
+
+    is_local: bool = False
+    """Whether pods are processes of this machine, where an agent connects them."""

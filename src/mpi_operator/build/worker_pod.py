@@ -1,4 +1,7 @@
-"""The worker pods. They run sshd by default, through which the launcher starts ranks."""
+"""The worker pods, in which the launcher starts ranks.
+
+By default they run an sshd; where the launcher uses exec, they only wait.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,13 +9,14 @@ from dataclasses import dataclass
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
 from mpi_operator.api.main_container import main_container
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import PODS, Manifest
 
 from . import remote_shell, scripts, worker_start
 from .config_map import worker_volume
 from .ownership import owner_reference
-from .pod import Additions, pod_metadata, pod_spec
+from .pod import Additions, dns_config, pod_metadata, pod_spec
 from .settings import Settings
 from .ssh_secret import ssh_volume
 from .volumes import Volume
@@ -62,7 +66,7 @@ def _common(job: MPIJob, worker: WorkerSpec, settings: Settings) -> _Common:
             "ownerReferences": [owner_reference(job)],
         },
         pod_spec(job, worker, _additions(job, worker, settings), settings)
-        | {"dnsConfig": _dns_config(job, worker, settings)},
+        | {"dnsConfig": dns_config(job, worker, settings)},
     )
 
 
@@ -94,6 +98,9 @@ def _with_port(job: MPIJob, worker: WorkerSpec, pod: Manifest, port: int) -> Man
 def _additions(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Additions:
     container = main_container(job, worker)
     role = {"K_MPI_JOB_ROLE": Role.WORKER.value}
+    if uses_exec(job):
+        start = worker_start.idle_command(container, settings)
+        return Additions(role, (worker_volume(job),), start)
     if not remote_shell.is_used(job, settings):
         return Additions(role, (ssh_volume(job),), worker_start.default_command(container))
     return Additions(
@@ -101,13 +108,3 @@ def _additions(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Additions
         volumes=(ssh_volume(job), worker_volume(job), _KEPT_ENVIRONMENT),
         container=worker_start.start_fields(container, launcher_waits=job.spec.launcher_waits),
     )
-
-
-def _dns_config(job: MPIJob, worker: WorkerSpec, settings: Settings) -> Manifest:
-    """The user's DNS config with the job's search domain.
-
-    Hydra's proxies use the bare name of the launcher if the remote shell finds no address.
-    """
-    given = worker.template["spec"].get("dnsConfig") or {}
-    searches = [*(given.get("searches") or ()), names.search_domain(job, settings.cluster_domain)]
-    return {**given, "searches": list(dict.fromkeys(searches))}

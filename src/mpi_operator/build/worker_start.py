@@ -9,10 +9,12 @@ from posixpath import basename
 
 from mpi_operator.api import MPIJob
 from mpi_operator.api.main_container import main_container
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import Manifest
 
 from . import scripts
+from .settings import Settings
 
 SSHD = ("/usr/sbin/sshd", "-De")
 
@@ -20,12 +22,22 @@ _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 _PORT_OPTION = re.compile(r"-p|(-o\s*)?(Port|ListenAddress)\b", re.IGNORECASE)
 _SCRIPT = ("/bin/sh", f"{scripts.PATH}/{scripts.WORKER}")
 _PROBE = ("/bin/sh", f"{scripts.PATH}/{scripts.WORKER_READY}")
+_IDLE = ("/bin/sh", f"{scripts.PATH}/{scripts.IDLE}")
 _MAX_FAILURES = 1_000_000  # many days: Kubernetes kills a container whose startup probe fails
 
 
 def default_command(container: Manifest) -> Manifest:
     """An sshd, if the template has no command."""
     return {} if _is_given(container) else {"command": list(SSHD)}
+
+
+def idle_command(container: Manifest, settings: Settings) -> Manifest:
+    """A sleep, if the template has no command."""
+    if _is_given(container):
+        return {}
+    # As the first process of a container it would not end before it is killed.
+    wrapper = () if settings.is_local else _IDLE
+    return {"command": [*wrapper, "sleep"], "args": ["365d"]}
 
 
 def start_fields(container: Manifest, port: int | None = None, *, launcher_waits: bool) -> Manifest:
@@ -45,7 +57,7 @@ def start_fields(container: Manifest, port: int | None = None, *, launcher_waits
 def probed_container(job: MPIJob, worker: WorkerSpec) -> str:
     """The container that is ready when its sshd listens; empty if there is no probe for that."""
     container = main_container(job, worker)
-    return str(container["name"]) if _is_probed(container) else ""
+    return "" if uses_exec(job) or not _is_probed(container) else str(container["name"])
 
 
 def takes_port(container: Manifest) -> bool:

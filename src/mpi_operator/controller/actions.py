@@ -6,7 +6,7 @@ from typing import TypeAlias
 from mpi_operator.api import names
 from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.resources import JOBS, SECRETS, Key, Manifest, Resource
+from mpi_operator.kube.resources import JOBS, ROLES, SECRETS, Key, Manifest, Resource
 
 from .events import JobEvent
 
@@ -28,6 +28,16 @@ class Create:
 @dataclass(frozen=True)
 class CreateKeys:
     """Create a key pair, unless the job has one. Keys are random, so they are not in the plan."""
+
+    job: MPIJob
+
+
+@dataclass(frozen=True)
+class GrantExec:
+    """Let the launcher exec into the workers that the job has now.
+
+    The account, the Role and the RoleBinding are not watched, so they are not in the plan.
+    """
 
     job: MPIJob
 
@@ -70,7 +80,7 @@ class Delete:
     events: tuple[JobEvent, ...] = field(default=(), compare=False)
 
 
-Action: TypeAlias = Create | CreateKeys | AdoptLauncher | Patch | Resume | Delete
+Action: TypeAlias = Create | CreateKeys | GrantExec | AdoptLauncher | Patch | Resume | Delete
 
 
 def patch(
@@ -90,6 +100,8 @@ def target(action: Action) -> tuple[Resource, Key]:
     match action:
         case CreateKeys():
             return SECRETS, Key(action.job.metadata.namespace, names.ssh_secret(action.job))
+        case GrantExec():
+            return ROLES, Key(action.job.metadata.namespace, names.launcher_access(action.job))
         case AdoptLauncher():
             return JOBS, Key(action.job.metadata.namespace, names.launcher(action.job))
         case Resume():

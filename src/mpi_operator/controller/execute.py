@@ -22,10 +22,21 @@ from mpi_operator.kube.go_json import without_nulls
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Resource
 
-from .actions import Action, AdoptLauncher, Create, CreateKeys, Delete, Patch, Resume, target
+from .actions import (
+    Action,
+    AdoptLauncher,
+    Create,
+    CreateKeys,
+    Delete,
+    GrantExec,
+    Patch,
+    Resume,
+    target,
+)
 from .cached_types import is_controlled_by
 from .caches import Caches
 from .events import JobEvent
+from .exec_access import grant_exec
 from .observed import Taken
 from .problems import Problem, ProblemReason, condensed, is_admission, refusal
 from .write_limiter import WriteLimiter
@@ -39,11 +50,13 @@ _WRITES_PER_TASK = 4
 _DONE = {
     Create: "created",
     CreateKeys: "created",
+    GrantExec: "created",
     AdoptLauncher: "labelled",
     Patch: "changed",
     Resume: "resumed",
     Delete: "deleted",
 }
+_CREATING = (Create, CreateKeys, GrantExec)
 _REFUSALS = (
     errors.Invalid,
     errors.BadRequest,
@@ -60,7 +73,7 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list)
     refused: set[tuple[Resource, Key]] = field(default_factory=set)  # what the problems are about
     deleted: set[Delete] = field(default_factory=set)
-    has_keys: bool = False  # the Secret was created or found
+    has_keys: bool = False  # the Secret, or the permission to exec, was created or found
     events: list[JobEvent] = field(default_factory=list)
     error: Exception | None = None  # what the queue should try again
     is_stale: bool = False  # the cluster was not as observed
@@ -130,7 +143,7 @@ class Executor:
             why = refusal(error, _describe(action), is_template=_has_template(action))
             outcome.refuse(action, why)
         except errors.NotFound as error:
-            if isinstance(action, Create | CreateKeys):  # no such kind, or no such namespace
+            if isinstance(action, _CREATING):  # no such kind, or no such namespace
                 outcome.refuse(action, refusal(error, _describe(action)))
             else:
                 outcome.is_stale = True
@@ -150,6 +163,8 @@ class Executor:
                 await self._create(job, action, outcome)
             case CreateKeys():
                 await self._create_keys(job, action, outcome)
+            case GrantExec():
+                await self._grant_exec(job, action, outcome)
             case AdoptLauncher():
                 await self._adopt_launcher(job, outcome)
             case Patch():
@@ -225,6 +240,12 @@ class Executor:
             outcome.refuse(action, _taken(action))
             return False
         return True
+
+    async def _grant_exec(self, job: MPIJob, action: GrantExec, outcome: Outcome) -> None:
+        if problem := await grant_exec(self._client, job):
+            outcome.refuse(action, problem)
+        else:
+            outcome.has_keys = True
 
     async def _patch(self, action: Patch) -> None:
         change = {

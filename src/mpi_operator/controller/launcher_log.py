@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from mpi_operator.api import names
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import MPIJob
-from mpi_operator.build import remote_shell
+from mpi_operator.build import exec_shell, remote_shell
 from mpi_operator.build.implementations import chooses_remote_shell
 from mpi_operator.build.scripts import EVENT, Event
 from mpi_operator.build.settings import Settings
@@ -152,7 +152,8 @@ def _running(seen: Observed) -> Pod | None:
 def _reporting_pod(seen: Observed, settings: Settings) -> Pod | None:
     """The pod whose log has lines of our remote shell, if its node can be asked."""
     job, pod = seen.job, _running(seen)
-    has_remote_shell = remote_shell.is_used(job, settings) and not chooses_remote_shell(job)
+    is_used = exec_shell.is_used(job, settings) or remote_shell.is_used(job, settings)
+    has_remote_shell = is_used and not chooses_remote_shell(job)
     if pod is None or pod_state.silence(pod) or not job.spec.worker_count:
         return None
     return pod if has_remote_shell else None

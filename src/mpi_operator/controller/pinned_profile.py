@@ -1,29 +1,44 @@
-"""The profile of a job is pinned: what a job does must not change while it runs.
+"""The profile and the transport of a job are pinned: what it does must not change while it runs.
 
-The annotation `written-in` of a job can be edited. So the first reconcile stores it with the job's
-ConfigMap, and from then on that wins. A job of v2beta1 has no such annotation, and needs none.
+The annotations of a job can be edited. So the first reconcile stores what matters with the job's
+ConfigMap, and from then on that wins. A job of v2beta1 that uses ssh needs no such annotation.
 """
 
 from msgspec.structs import replace
 
 from mpi_operator.api import annotations
-from mpi_operator.api.profiles import PROFILES
+from mpi_operator.api.profiles import PROFILES, profile
+from mpi_operator.api.transport import transport
 from mpi_operator.api.types import VERSION, MPIJob
 
 from .cached_types import StoredConfigMap
 
 
-def profile_annotation(job: MPIJob) -> dict[str, str]:
-    """The annotation of the ConfigMap; none where the job has the profile of v2beta1."""
+def pins(job: MPIJob) -> dict[str, str]:
+    """The annotations of the ConfigMap: where the job is not as v2beta1, or not as its profile."""
     version = job.metadata.annotations.get(annotations.WRITTEN_IN, VERSION)
-    return {annotations.PROFILE: version} if version in PROFILES and version != VERSION else {}
+    is_other = version in PROFILES and version != VERSION
+    way = transport(job).value
+    return {
+        **({annotations.PROFILE: version} if is_other else {}),
+        **({annotations.TRANSPORT: way} if way != profile(job).transport else {}),
+    }
 
 
 def pinned(job: MPIJob, config_map: StoredConfigMap | None) -> MPIJob:
-    """The job as written in the version that its ConfigMap stores."""
-    stored = config_map.metadata.annotations.get(annotations.PROFILE) if config_map else None
-    given = job.metadata.annotations
-    if stored not in PROFILES or given.get(annotations.WRITTEN_IN) == stored:
+    """The job as its ConfigMap says that it began."""
+    if config_map is None:
         return job
-    metadata = replace(job.metadata, annotations=given | {annotations.WRITTEN_IN: stored})
-    return replace(job, metadata=metadata)
+    stored = config_map.metadata.annotations
+    version = stored.get(annotations.PROFILE, "")
+    if version in PROFILES:
+        job = _annotated(job, annotations.WRITTEN_IN, version)
+    way = annotations.transport(stored) or profile(job).transport
+    return job if transport(job) == way else _annotated(job, annotations.TRANSPORT, way)
+
+
+def _annotated(job: MPIJob, name: str, value: str) -> MPIJob:
+    given = job.metadata.annotations
+    if given.get(name) == value:
+        return job
+    return replace(job, metadata=replace(job.metadata, annotations=given | {name: value}))

@@ -71,6 +71,7 @@ def _ending(seen: Observed, now: datetime) -> Plan:
 
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """Delete the pods. What they need is kept, and created if the job begins suspended."""
+    granted = prerequisites.ensure_exec(seen, settings, now)
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
@@ -85,7 +86,7 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     # Last: if it is refused, workers must still be deleted.
     created = [] if seen.taken else launcher.suspended_creation(seen, settings)
     return _plan(
-        [prepared, launcher.stopping_actions(seen), removed, created],
+        [granted.actions, prepared, launcher.stopping_actions(seen), removed, created],
         problems=_taken_problems(seen),
         requeue_after=_CHECK_NAMES_AGAIN if seen.taken else None,
     )
@@ -99,6 +100,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
         return Plan(problems=problems)
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
+    granted = prerequisites.ensure_exec(seen, settings, now)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
     prepared = [
         *launcher.adopting_actions(seen),
@@ -115,7 +117,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     started = [] if blocked else launcher.starting_actions(seen, settings)
     removed = [*worker_set.deletions(seen, replaced), *lost.actions]
     return _plan(
-        [prepared, removed, workers.actions, started],
+        [granted.actions, prepared, removed, workers.actions, started],
         problems=[
             *_taken_problems(seen),
             *replaced.given_up.values(),
@@ -130,6 +132,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             pods.requeue_after,
             timeout.requeue_after,
             keys.requeue_after,
+            granted.requeue_after,
             workers.requeue_after,
         ),
         log_request=log.request,

@@ -1,22 +1,27 @@
-"""What pods need before they are created: the Service, the ConfigMap, the keys, the PodGroup."""
+"""What pods need before they are created: the Service, the ConfigMap, the keys, the PodGroup.
+
+Where the launcher uses exec, a permission takes the place of the keys.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from mpi_operator.api import names
+from mpi_operator.api.transport import uses_exec
 from mpi_operator.build import config_map, pod_group, service
+from mpi_operator.build.hostfile import hostfile
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 
 from . import pod_state, replacement
-from .actions import Action, Create, CreateKeys, patch
+from .actions import Action, Create, CreateKeys, GrantExec, patch
 from .decision import Decision
 from .events import JobEvent
 from .job_state import NO_FAILURE, LastFailure
 from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
-from .pinned_profile import profile_annotation
+from .pinned_profile import pins
 from .replacement import Counts
 
 # A pod that has not started after this time may lack the Secret; nodes report that only in events.
@@ -49,7 +54,7 @@ def config_map_actions(
     Its annotations are what must survive a restart of the operator.
     """
     notes = {**replacement.as_annotation(counts), **failure_annotation(failure)}
-    pin = profile_annotation(seen.job)
+    pin = pins(seen.job)
     wanted = config_map.config_map(seen.job, hosts, settings, notes | pin)
     stored = seen.config_map
     if stored is None:
@@ -73,9 +78,27 @@ def ensure_keys(seen: Observed, now: datetime) -> Decision:
 
     The Secret is not watched, so where there are pods it is assumed to exist.
     """
+    return Decision() if uses_exec(seen.job) else _ensure(seen, CreateKeys(seen.job), now)
+
+
+def ensure_exec(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    """Let the launcher exec into its workers, before the hostfile lists them.
+
+    What gives it the permission is not watched either. But a hostfile that is stored proves that
+    its hosts were permitted.
+    """
+    if settings.is_local or not uses_exec(seen.job):
+        return Decision()
+    listed = seen.config_map.data.get(config_map.HOSTFILE) if seen.config_map else None
+    if listed != hostfile(seen.job, settings):
+        return Decision((GrantExec(seen.job),))
+    return _ensure(seen, GrantExec(seen.job), now)
+
+
+def _ensure(seen: Observed, action: Action, now: datetime) -> Decision:
     pods, checked = (*seen.worker_pods, *seen.launcher_pods), seen.state.keys_checked
     if seen.launcher is None and not pods:
-        return Decision((CreateKeys(seen.job),) if checked is None else ())
+        return Decision((action,) if checked is None else ())
     ages = [pod_state.age(pod, now) for pod in pods if pod_state.is_being_started(pod)]
     if not ages:
         return Decision()
@@ -85,7 +108,7 @@ def ensure_keys(seen: Observed, now: datetime) -> Decision:
     )
     if wait > timedelta(0):
         return Decision(requeue_after=wait)
-    return Decision((CreateKeys(seen.job),), requeue_after=_CHECK_KEYS_AGAIN)
+    return Decision((action,), requeue_after=_CHECK_KEYS_AGAIN)
 
 
 def pod_group_actions(seen: Observed, settings: Settings) -> Iterator[Action]:

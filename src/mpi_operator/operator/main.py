@@ -96,7 +96,11 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
         controller = Controller(
             client,
             client.fenced_by(elector),
-            Settings(cluster_domain=options.cluster_domain, gang_scheduler=options.gang_scheduler),
+            Settings(
+                cluster_domain=options.cluster_domain,
+                gang_scheduler=options.gang_scheduler,
+                kubectl_delivery_image=options.kubectl_delivery_image,
+            ),
             namespaces=options.namespaces,
             concurrency=options.threadiness,
             write_slots=options.write_concurrency,

@@ -19,7 +19,7 @@ from tests.support.operator import Operator, operator
 from tests.support.waiting import until
 from tests.support.webhook_replica import CRD, MUTATING, V1, VALIDATING, configuration, crd
 
-ROLES = ("namespaced.yaml", "webhooks.yaml")
+ROLES = ("namespaced.yaml", "exec-transport-namespaced.yaml", "webhooks.yaml")
 
 
 @asynccontextmanager

@@ -19,8 +19,9 @@ from tests.support.mpijobs import MPIJOBS
 @pytest.fixture(scope="session")
 def images(cluster: Cluster) -> None:
     """The operator's image, and those of the jobs, on both nodes."""
+    names = ("mpi-operator", "kubectl-delivery", *(f"pi-{mpi}" for mpi in FLAVOURS))
     try:
-        archives = image_builds.provide(["mpi-operator", *(f"pi-{mpi}" for mpi in FLAVOURS)])
+        archives = image_builds.provide(names)
     except CannotBuild as error:
         pytest.skip(str(error))
     cluster.load(*archives.values())

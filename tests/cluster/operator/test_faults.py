@@ -161,7 +161,7 @@ async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_w
     plain, script = _tried_once("plain", _IMPATIENT), job(ENDLESS, "script", pod=_IMPATIENT)
     plain["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "6"}
     _go_on_with(script, *_AFTER_GO, *OPEN_MPI.command())
-    asked = [_asks_for_replacement(mpi, flavour) for mpi, flavour in FLAVOURS.items()]
+    asked = [asks_for_replacement(mpi, flavour) for mpi, flavour in FLAVOURS.items()]
     await asyncio.gather(*(_started_across(lab, each) for each in (plain, script, *asked)))
     lost = {name: await _worker_on(lab, name, LOST) for name in ("plain", "script", *FLAVOURS)}
 
@@ -193,7 +193,7 @@ async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_w
     await _succeeds_after_a_loss(lab, "script", lost["script"])
 
 
-def _asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
+def asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
     """A job without an end while a worker is on the node that fails."""
     program = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
     # When one node is gone, both may be on the other.
@@ -212,7 +212,7 @@ async def test_a_node_that_loses_its_power_is_reported_and_its_worker_replaced_w
     asked["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     _go_on_with(asked, *OPEN_MPI.command())
     headless = job(ONCE_ENDLESS, "headless", pod=_IMPATIENT)
-    _bind(headless, launcher=LOST, worker=SAFE)
+    bind(headless, launcher=LOST, worker=SAFE)
     await asyncio.gather(_started_across(lab, asked), started(lab, headless))
     worker = await _worker_on(lab, "asked", LOST)
     [launcher] = await lab.launchers("headless")
@@ -254,7 +254,7 @@ def _go_on_with(manifest: Manifest, *command: str) -> None:
     container["command"] = ["sh", "-c", f'"$@"; {shlex.join(command)}', "sh", *container["command"]]
 
 
-def _bind(manifest: Manifest, **nodes: int) -> None:
+def bind(manifest: Manifest, **nodes: int) -> None:
     """Say where the pods of a role are."""
     for role, node in nodes.items():
         _pod(manifest, role.capitalize())["nodeName"] = f"node-{node}"
@@ -267,7 +267,7 @@ def _pod(manifest: Manifest, role: str) -> Manifest:
 
 async def _started_across(lab: Lab, manifest: Manifest) -> None:
     """A worker is on the node that fails, and the launcher is not."""
-    _bind(manifest, launcher=SAFE)
+    bind(manifest, launcher=SAFE)
     await started(lab, manifest)
 
 

@@ -30,7 +30,7 @@ CROWDED = {"hostNetwork": True, "topologySpreadConstraints": [], **HERE}
 
 
 async def test_a_worker_on_the_network_of_its_node(lab: Lab) -> None:
-    overrides = replace(_saying_where(pi, OPEN_MPI, ranks=1), workers=1, pod={"hostNetwork": True})
+    overrides = replace(saying_where(pi, OPEN_MPI, ranks=1), workers=1, pod={"hostNetwork": True})
     await lab.submit(pi(overrides=overrides))
 
     await lab.succeeds("pi")
@@ -52,7 +52,7 @@ async def test_several_workers_of_several_jobs_on_one_node(
 ) -> None:
     for mpi, flavour in FLAVOURS.items():
         make = USERS[user]
-        overrides = replace(_saying_where(make, flavour), pod=CROWDED)
+        overrides = replace(saying_where(make, flavour), pod=CROWDED)
         job = make(mpi, flavour, overrides)
         await lab.submit({**job, "spec": {**job["spec"], "launcherCreationPolicy": policy}})
 
@@ -64,7 +64,7 @@ async def test_several_workers_of_several_jobs_on_one_node(
         assert await lab.restarts(mpi) == 0
 
 
-def _saying_where(make: Maker, flavour: Flavour, ranks: int = 2) -> Overrides:
+def saying_where(make: Maker, flavour: Flavour, ranks: int = 2) -> Overrides:
     """Ranks say in which pod they are."""
     *command, _ = flavour.command(ranks=ranks, as_root=make is pi)
     return Overrides(launcher={"command": [*command, *PROGRAM]}, worker={"env": [POD_NAME]})

@@ -11,7 +11,7 @@ NONE = Settings()
 DOMAIN = Settings(cluster_domain="example.org")
 VOLCANO = Settings(gang_scheduler="volcano")
 PLUGINS = Settings(gang_scheduler="bunch")
-NO_SSH = Settings(uses_ssh=False)
+NO_SSH = Settings(is_local=True)
 
 UID = "0a1b2c3d-0000-4000-8000-000000000000"
 

@@ -6,7 +6,10 @@ from mpi_operator.build import scripts
 from mpi_operator.build.config_map import config_map
 from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.pod_group import pod_group
+from mpi_operator.build.role import role
+from mpi_operator.build.role_binding import role_binding
 from mpi_operator.build.service import service
+from mpi_operator.build.service_account import service_account
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.build.worker_pod import worker_pod
 from tests.unit.build.jobs import DOMAIN, NONE, PLUGINS, VOLCANO, make_job, pods
@@ -56,6 +59,7 @@ OVERRIDES = make_job(
         },
     },
 )
+BY_EXEC = make_job(annotations={"mpi-operator.kubeflow.org/transport": "exec"})
 BOTH = make_job(runLauncherAsWorker=True)
 GANG = make_job(
     annotations={"scheduling.volcano.sh/queue-name": "research"},
@@ -71,7 +75,8 @@ TIMED = make_job(
 
 def without_texts(manifest):
     """A ConfigMap that only names the scripts: they are files of their own."""
-    named = {name: f"scripts/{name}" for name in scripts.NAMES}
+    all_scripts = (*scripts.NAMES, scripts.KUBEXEC, scripts.IDLE)
+    named = {name: f"scripts/{name}" for name in all_scripts if name in manifest["data"]}
     return {**manifest, "data": manifest["data"] | named}
 
 
@@ -94,6 +99,12 @@ def without_texts(manifest):
         ("worker-mpich", worker_pod(make_job(mpiImplementation="MPICH"), 0, NONE)),
         ("worker-launcher-as-worker", worker_pod(BOTH, 0, NONE)),
         ("worker-overrides", worker_pod(OVERRIDES, 12, DOMAIN)),
+        ("exec-launcher", launcher_job(BY_EXEC, NONE, suspend=False)),
+        ("exec-worker", worker_pod(BY_EXEC, 0, NONE)),
+        ("exec-config-map", without_texts(config_map(BY_EXEC, [1], NONE))),
+        ("exec-service-account", service_account(BY_EXEC)),
+        ("exec-role", role(BY_EXEC)),
+        ("exec-role-binding", role_binding(BY_EXEC)),
         ("service", service(make_job())),
         ("launcher-host-network", launcher_job(TIMED, NONE, suspend=False)),
         ("worker-host-network", worker_pod(TIMED, 1, NONE)),

@@ -24,7 +24,7 @@ from tests.support.observations import (
 JOB = a_job(3)
 UID = "uid-of-launcher-0"
 ALONE = a_job(0, runLauncherAsWorker=True)
-NO_SSH = Settings(uses_ssh=False)
+NO_SSH = Settings(is_local=True)
 
 
 def says(worker, cause="connect to host x port 22: Connection refused"):

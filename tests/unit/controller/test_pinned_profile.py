@@ -4,12 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api.profiles import profile
+from mpi_operator.api.transport import Transport, transport
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.pinned_profile import pinned
 from tests.support.observations import a_config_map, a_job
 from tests.support.worlds import World, running_world
 
 WRITTEN_IN = "mpi-operator.kubeflow.org/written-in"
+TRANSPORT = "mpi-operator.kubeflow.org/transport"
 PROFILE = "mpi-operator.kubeflow.org/profile"
 
 
@@ -28,10 +30,43 @@ def notes(world):
     ],
 )
 def test_what_the_config_map_stores(given, stored):
-    world = World(annotations=given)
+    world = World(annotations=given | {TRANSPORT: "ssh"})
     before = World().reconcile()[0]
     assert world.reconcile()[0] == before  # no request more
     assert notes(world).get(PROFILE) == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        pytest.param({}, None, id="v2beta1 uses ssh"),
+        pytest.param({TRANSPORT: "exec"}, "exec", id="v2beta1 with exec"),
+        pytest.param({WRITTEN_IN: "v1"}, None, id="v1 uses exec"),
+        pytest.param({WRITTEN_IN: "v1", TRANSPORT: "ssh"}, "ssh", id="v1 with ssh"),
+        pytest.param({TRANSPORT: "rsh"}, None, id="an unknown transport is none"),
+    ],
+)
+def test_a_transport_is_stored_where_the_version_has_another(given, stored):
+    world = World(annotations=given)
+    world.reconcile()
+    assert notes(world).get(TRANSPORT) == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "way"),
+    [
+        pytest.param({TRANSPORT: "exec"}, {}, Transport.SSH, id="set when the job had begun"),
+        pytest.param({}, {TRANSPORT: "exec"}, Transport.EXEC, id="removed"),
+        pytest.param({TRANSPORT: "ssh"}, {TRANSPORT: "exec"}, Transport.EXEC, id="edited"),
+        pytest.param({TRANSPORT: "ssh"}, {PROFILE: "v1"}, Transport.EXEC, id="edited in v1"),
+        pytest.param({TRANSPORT: "exec"}, {TRANSPORT: "x"}, Transport.SSH, id="stored by nobody"),
+    ],
+)
+def test_the_stored_transport_wins(given, stored, way):
+    job = a_job(annotations=given)
+    found = a_config_map(job)
+    found = replace(found, metadata=replace(found.metadata, annotations=stored))
+    assert transport(pinned(job, found)) is way
 
 
 @pytest.mark.parametrize(

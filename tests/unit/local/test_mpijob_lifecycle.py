@@ -57,7 +57,7 @@ def script(pod: Manifest) -> tuple[float, int] | None:
 @asynccontextmanager
 async def a_world(script=script):
     cluster = LocalCluster([MPI_JOB])
-    controller = Controller(cluster, cluster, Settings())
+    controller = Controller(cluster, cluster, Settings(is_local=True))
     node = ScriptedNode(cluster, script)
     jobs = JobController(cluster, backoff=PodFailureBackoff(initial=timedelta(seconds=0.1)))
 

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 import yaml
 
+from mpi_operator.build.role import rules
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
 from mpi_operator.kube.resources import SECRETS
 from scripts import manifests
+from tests.unit.build.jobs import make_job
 
 
 def allowed(rules):
@@ -50,10 +52,19 @@ def test_secrets_are_neither_listed_nor_watched():
     assert (SECRETS.group, SECRETS.plural) not in read_by(Settings())
 
 
+def test_the_operator_may_grant_launchers_what_they_need():
+    """An API server lets a program grant only what it may do itself."""
+    [rule] = rules(make_job())
+    granted = {("", resource, verb) for resource in rule["resources"] for verb in rule["verbs"]}
+    assert granted <= allowed(manifests.EXEC)
+    assert not granted & allowed(manifests.OPERATOR)
+
+
 def test_nothing_is_allowed_by_wildcard():
     webhooks = (*manifests.CERTIFICATES, *manifests.TRUST)
-    rules = (*manifests.OPERATOR, *manifests.LOCK, *manifests.GANG, *webhooks, *manifests.EDIT)
-    assert not any("*" in part for rule in allowed(rules) for part in rule)
+    more = (*manifests.GANG, *manifests.EXEC, *webhooks, *manifests.EDIT)
+    everything = (*manifests.OPERATOR, *manifests.LOCK, *more)
+    assert not any("*" in part for rule in allowed(everything) for part in rule)
 
 
 def test_jobs_of_users_are_never_changed_but_for_their_status():

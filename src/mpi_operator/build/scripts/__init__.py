@@ -1,6 +1,7 @@
 """Scripts that run in pods, so that a start waits for what is not there yet.
 
-In a pod they are at `PATH`. They need nothing of an image but a POSIX shell and ssh.
+In a pod they are at `PATH`. They need nothing of an image but a POSIX shell, and ssh where that is
+the transport.
 """
 
 from enum import StrEnum
@@ -11,6 +12,10 @@ REMOTE_SHELL = "remote_shell.sh"
 WORKER = "worker.sh"
 WORKER_READY = "worker_ready.sh"
 NAMES = (REMOTE_SHELL, WORKER, WORKER_READY)
+
+# Where the launcher reaches its workers by exec.
+KUBEXEC = "kubexec.sh"
+IDLE = "idle.sh"
 
 PATH = "/etc/mpi"  # where pods find the files of the ConfigMap
 KEPT_ENVIRONMENT = "/run/mpi-operator"  # where a worker saves the environment of its container
@@ -34,4 +39,4 @@ def text(name: str) -> str:
 
 def shared(known: str) -> str:
     """The text; one object for each script, because every cached job has a copy."""
-    return next((ours for ours in map(text, NAMES) if ours == known), known)
+    return next((ours for ours in map(text, (*NAMES, IDLE)) if ours == known), known)

@@ -1,0 +1,82 @@
+"""The scripts of jobs whose workers have no sshd, with the shells of common images."""
+
+import signal
+import subprocess
+
+import pytest
+
+from mpi_operator.build import scripts
+from tests.local.scripts import SHELLS, missing
+from tests.support.waiting import block_until
+
+# Prints its arguments, one a line.
+ECHO = '#!/bin/sh\nprintf "%s\\n" "$@"\n'
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    if missing(request.param):
+        pytest.skip(f"needs {request.param}")
+    return SHELLS[request.param]
+
+
+@pytest.fixture
+def kubexec(shell, tmp_path):
+    """Runs the script with what the test has at the path of the client."""
+    text = scripts.text(scripts.KUBEXEC).replace("/opt/kube", str(tmp_path))
+    script = tmp_path / scripts.KUBEXEC
+    script.write_text(text.replace("@CONTAINER@", "mpi"))
+
+    def run(*arguments, path="/usr/bin:/bin"):
+        return subprocess.run(
+            [*shell, str(script), *arguments], capture_output=True, text=True, env={"PATH": path}
+        )
+
+    return run
+
+
+def program(path):
+    path.write_text(ECHO)
+    path.chmod(0o755)
+
+
+def test_it_calls_the_client_with_the_container(kubexec, tmp_path):
+    program(tmp_path / "kubectl")
+    run = kubexec("-x", "pi-worker-0", "echo 'a  b'; exit 3")
+    assert run.stdout.splitlines() == [
+        *("remote-shell", "--container", "mpi", "--", "-x", "pi-worker-0", "echo 'a  b'; exit 3")
+    ]
+
+
+def test_on_one_machine_it_calls_the_agent(kubexec, tmp_path):
+    program(tmp_path / "mpi-operator-agent")
+    program(tmp_path / "kubectl")
+    run = kubexec("pi-worker-0", "true", path=f"{tmp_path}:/usr/bin:/bin")
+    assert run.stdout.splitlines() == ["pi-worker-0", "true"]
+
+
+def test_where_nothing_was_delivered_it_says_so(kubexec):
+    run = kubexec("pi-worker-0", "true")
+    assert run.returncode == 255
+    assert "only the main container of a launcher" in run.stderr
+
+
+@pytest.fixture
+def idle(shell, tmp_path):
+    script = tmp_path / scripts.IDLE
+    script.write_text(scripts.text(scripts.IDLE))
+    return [*shell, str(script)]
+
+
+def test_a_worker_ends_at_once_when_it_is_told_to(idle, tmp_path):
+    mark = tmp_path / "pid"
+    command = ["sh", "-c", f"echo $$ > {mark}; exec sleep 365d"]
+    process = subprocess.Popen([*idle, *command])
+    block_until(lambda: mark.exists() and mark.read_text().strip() != "", 10)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(5) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_worker_ends_as_its_command_does(idle, code):
+    assert subprocess.run([*idle, "sh", "-c", f"exit {code}"]).returncode == code
