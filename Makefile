@@ -100,6 +100,7 @@ check: setup ## Check format, lint, types, import layers, shell scripts, docs, g
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	scripts/shellcheck
+	scripts/gofmt-check
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
 
