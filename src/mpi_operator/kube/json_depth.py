@@ -26,15 +26,16 @@ def decoded(decode: Callable[[bytes | msgspec.Raw], T], text: bytes | msgspec.Ra
 
 def shallow(text: bytes, deepest: int = _DEEPEST) -> bytes:
     """The same JSON with null for every list and object below a depth."""
-    kept: list[bytes] = []
+    kept = bytearray()
     depth = 0
-    for token in _TOKENS.findall(text):
+    for match in _TOKENS.finditer(text):  # one by one: a list of them takes fifty times the text
+        token = match.group()
         if token in (b"{", b"["):
             depth += 1
             if depth == deepest + 1:
-                kept.append(b"null")
+                kept += b"null"
         if depth <= deepest:
-            kept.append(token)
+            kept += token
         if token in (b"}", b"]"):
             depth -= 1
-    return b"".join(kept)
+    return bytes(kept)

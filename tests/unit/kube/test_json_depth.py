@@ -1,6 +1,7 @@
 """JSON that is nested too deep."""
 
 import json
+import tracemalloc
 
 import msgspec
 import pytest
@@ -47,3 +48,12 @@ def test_what_is_too_far_down_is_null(text, expected):
 
 def test_nothing_is_too_deep():
     assert len(msgspec.json.decode(shallow(b"[" * 100_000 + b"]" * 100_000))) == 1
+
+
+def test_cutting_takes_little_more_memory_than_the_text():
+    text = b"[" * 1000 + b"]" * 1000 + b"{}," * 100_000
+    tracemalloc.start()
+    shallow(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * len(text)
