@@ -20,22 +20,23 @@ from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
 
-from . import admission_response, conversion_review
+from . import admission_response, connections, conversion_review
 from .admission_response import Admission
+from .connections import Limits, arrivals
 from .conversion_review import Convert, Failed, Malformed, where
 from .metrics import WebhookMetrics
+from .request_body import ADMISSION_BYTES, CONVERSION_BYTES, Bodies, Refused
 
 logger = logging.getLogger(__name__)
 
 Decide: TypeAlias = Callable[[Manifest], Admission]
 # The body of an answer, and what to count it as.
 Answer: TypeAlias = tuple[Manifest, str]
+Respond: TypeAlias = Callable[[bytes], Awaitable[web.Response]]
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
 
-# A list of a thousand jobs of 64 KiB. Most requests are far smaller.
-_LARGEST_BODY = 64 * 1024 * 1024
-# Longer than an API server keeps an idle connection (90s): if we closed it first, a request that is
-# on its way would be lost.
-_KEEPALIVE_SECONDS = 180.0
+_BACKLOG = 128
+_HANDSHAKE_SECONDS = 10.0
 _SHUTDOWN_SECONDS = 3.0
 
 _encode = msgspec.json.Encoder().encode
@@ -50,8 +51,11 @@ class Decisions:
     mutate: Decide
 
 
-def application(decisions: Decisions, metrics: WebhookMetrics) -> web.Application:
+def application(
+    decisions: Decisions, metrics: WebhookMetrics, bodies: Bodies | None = None
+) -> web.Application:
     """The four endpoints."""
+    reader = bodies or Bodies()
 
     async def convert(body: bytes) -> Answer:
         return await _convert(body, decisions.convert, metrics)
@@ -65,18 +69,36 @@ def application(decisions: Decisions, metrics: WebhookMetrics) -> web.Applicatio
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
-    app = web.Application(client_max_size=_LARGEST_BODY)
+    endpoints = (
+        ("convert", convert, CONVERSION_BYTES),
+        ("validate", validate, ADMISSION_BYTES),
+        ("mutate", mutate, ADMISSION_BYTES),
+    )
+    app = web.Application(client_max_size=CONVERSION_BYTES, middlewares=[arrivals])
     app.router.add_get("/healthz", healthz)
-    for endpoint, handle in (("convert", convert), ("validate", validate), ("mutate", mutate)):
-        app.router.add_post(f"/{endpoint}", _measured(endpoint, handle, metrics))
+    for endpoint, handle, most in endpoints:
+        respond = _limited(_measured(endpoint, handle, metrics), reader, most)
+        app.router.add_post(f"/{endpoint}", respond)
     return app
+
+
+def _limited(respond: Respond, bodies: Bodies, most: int) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            async with bodies.read(request, most) as body:
+                return await respond(body)
+        except Refused as error:
+            response = web.Response(text=f"{error}\n", status=error.status)
+            response.force_close()  # the rest of the body may never come
+            return response
+
+    return handle
 
 
 def _measured(
     endpoint: str, handle: Callable[[bytes], Awaitable[Answer]], metrics: WebhookMetrics
-) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def respond(request: web.Request) -> web.Response:
-        body = await request.read()
+) -> Respond:
+    async def respond(body: bytes) -> web.Response:
         started = time.perf_counter()
         response, outcome = await _response(endpoint, handle, body)
         metrics.answered(endpoint, outcome, time.perf_counter() - started)
@@ -134,31 +156,39 @@ def _decide(body: bytes, decide: Decide) -> Answer:
 
 @asynccontextmanager
 async def served(
-    app: web.Application, context: SSLContext, port: int, host: str | None = None
+    app: web.Application,
+    context: SSLContext,
+    port: int,
+    host: str | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[int]:
     """Serve over TLS, by default on every address; yields the port. OSError if it is in use."""
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        keepalive_timeout=_KEEPALIVE_SECONDS,
-        shutdown_timeout=_SHUTDOWN_SECONDS,
-    )
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
+    assert runner.server is not None
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=context)
-        await site.start()
-        bound: int = runner.addresses[0][1]
+        listening = await asyncio.get_running_loop().create_server(
+            connections.factory(runner.server, limits or Limits()),
+            host,
+            port,
+            ssl=context,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            backlog=_BACKLOG,
+        )
+        bound: int = listening.sockets[0].getsockname()[1]
         logger.info("Serving webhooks", extra={"port": bound})
-        yield bound
+        try:
+            yield bound
+        finally:
+            listening.close()
     finally:
         await _close(runner)
 
 
 async def _close(runner: web.AppRunner) -> None:
     """Answer what is being asked, then close every connection."""
-    connections = runner.server.connections if runner.server else []
-    transports = [each.transport for each in connections]
+    open_connections = runner.server.connections if runner.server else []
+    transports = [each.transport for each in open_connections]
     await runner.cleanup()
     for transport in transports:
         if transport is not None:

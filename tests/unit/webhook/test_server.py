@@ -1,22 +1,29 @@
 """What the server answers, over real TLS connections."""
 
 import asyncio
+import gzip
 import logging
 import os
 import ssl
 import time
+from contextlib import asynccontextmanager
 
 import aiohttp
+import msgspec
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.api.conversion import UnknownVersion
 from mpi_operator.webhook import certificates, conversion_review
 from mpi_operator.webhook.admission_response import Admission
+from mpi_operator.webhook.connections import Limits
 from mpi_operator.webhook.metrics import WebhookMetrics
+from mpi_operator.webhook.request_body import Bodies, Refused
 from mpi_operator.webhook.server import Decisions, application, served
 from mpi_operator.webhook.tls import LiveContext
 from tests.support.tls_client import call
+from tests.support.waiting import until
 
 NAMES = ("localhost",)
 
@@ -263,3 +270,143 @@ async def test_a_port_in_use(server):
     with pytest.raises(OSError, match="in use"):
         async with served(app, server.live.context, server.port, "127.0.0.1"):
             await asyncio.sleep(0)
+
+
+# --- whoever reaches the port
+
+
+@asynccontextmanager
+async def serving(seconds=10.0, **limits):
+    server, app_bodies = Server(), Bodies(seconds)
+    app = application(
+        Decisions(convert, validate, mutate), WebhookMetrics(server.registry), app_bodies
+    )
+    async with served(app, server.live.context, 0, "127.0.0.1", Limits(**limits)) as server.port:
+        yield server
+
+
+async def connected(server):
+    """A connection that has sent nothing yet."""
+    context = ssl.create_default_context(cadata=server.authority.certificate)
+    return await asyncio.open_connection("localhost", server.port, ssl=context)
+
+
+def padded(review, size):
+    return msgspec.json.encode({**review, "padding": "x" * size})
+
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "headers", "status"),
+    [
+        pytest.param(
+            "/convert",
+            gzip.compress(msgspec.json.encode(conversion(job("a")))),
+            {"Content-Encoding": "gzip"},
+            415,
+            id="a compressed body",
+        ),
+        pytest.param("/convert", padded(conversion(), 12 * MIB), {}, 200, id="a long list"),
+        pytest.param("/convert", padded(conversion(), 16 * MIB), {}, 413, id="too long a list"),
+        pytest.param("/validate", padded(admission("a"), 7 * MIB), {}, 200, id="a large object"),
+        pytest.param("/validate", padded(admission("a"), 8 * MIB), {}, 413, id="too large"),
+        pytest.param("/mutate", padded(admission("a"), 8 * MIB), {}, 413, id="too large to mutate"),
+        pytest.param("/convert", b"{}," * MIB, {}, 413, id="too many values"),
+    ],
+)
+async def test_bodies_are_limited(server, path, data, headers, status):
+    assert (await server.call(path, data=data, headers=headers))[0] == status
+
+
+async def test_a_body_without_a_length_is_limited_as_well(server):
+    reader, writer = await connected(server)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"%x\r\n" % (9 * MIB) + b" " * 9 * MIB + b"\r\n0\r\n\r\n")
+    assert b" 413 " in await reader.readline()
+    writer.transport.abort()
+
+
+HEAD = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{"
+
+
+@pytest.mark.parametrize("length", [100, 2 * MIB])
+async def test_a_body_that_never_ends_is_given_up(length):
+    async with serving(seconds=0.05) as server:
+        reader, writer = await connected(server)
+        writer.write(HEAD % length)
+        assert b" 408 " in await reader.readline()
+        writer.transport.abort()
+
+
+async def test_large_bodies_wait_for_each_other_and_small_ones_do_not():
+    async with serving() as server:
+        _, writer = await connected(server)
+        writer.write(HEAD % (2 * MIB))
+        large = padded(conversion(), 2 * MIB)
+        waiting = asyncio.create_task(server.call("/convert", data=large))
+        for _ in range(20):
+            assert (await server.call("/convert", conversion(job("a"))))[0] == 200
+        assert not waiting.done()
+        writer.transport.abort()
+        assert (await waiting)[0] == 200
+
+
+async def test_a_large_body_is_refused_if_it_waits_too_long():
+    bodies = Bodies(0.05)
+    await bodies._large.acquire()
+    request = make_mocked_request("POST", "/convert", headers={"Content-Length": str(MIB)})
+    with pytest.raises(Refused) as refused:
+        async with bodies.read(request, 2 * MIB):
+            pass
+    assert refused.value.status == 503
+
+
+async def test_half_a_request_is_given_up():
+    async with serving(head_seconds=0.05) as server:
+        reader, writer = await connected(server)
+        writer.write(b"POST /convert HTT")
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.transport.abort()
+
+
+async def test_a_connection_that_has_asked_may_be_idle():
+    async with serving(head_seconds=0.05) as server:
+        reader, writer = await connected(server)
+        for _ in range(3):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"ok\n" in await reader.readuntil(b"ok\n")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.read(), 0.1)
+        writer.transport.abort()
+
+
+async def test_connections_are_limited():
+    async with serving(connections=2) as server:
+        several = [await connected(server) for _ in range(2)]
+        with pytest.raises(aiohttp.ClientError):
+            await server.call("/healthz")
+        for _, writer in several:
+            writer.transport.abort()
+        await until(lambda: is_open(server))
+
+
+async def is_open(server):
+    try:
+        return (await server.call("/healthz"))[0] == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def test_what_is_not_http_is_not_logged(server, caplog):
+    for garbage in (
+        b"\x16\x03\x01 what?\r\n\r\n",
+        b"GET / HTTP/9.x\r\n\r\n",
+        b"GET /\r\n x\0\r\n\r\n",
+    ):
+        reader, writer = await connected(server)
+        writer.write(garbage)
+        await reader.read()
+        writer.transport.abort()
+    assert not [each for each in caplog.records if each.levelno > logging.DEBUG]

@@ -1,0 +1,117 @@
+"""The connections of the server: how many there may be, and how long one may take to ask.
+
+aiohttp closes connections that are idle, but has no limit for a request that never ends, and logs a
+traceback for each one that is not HTTP.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from .conversion_review import where
+
+logger = logging.getLogger(__name__)
+
+# Longer than an API server keeps an idle connection (90s): if we closed it first, a request that is
+# on its way would be lost.
+_KEEPALIVE_SECONDS = 180.0
+_LINGERING_SECONDS = 2.0  # for the rest of a body that was refused
+# API servers send a handful of short headers.
+_MOST_HEADERS = 64
+_HEADER_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What others may take."""
+
+    connections: int = 1000
+    """API servers open one for each request that is under way: at most some hundreds."""
+    head_seconds: float = 10.0
+    """For a request until its body."""
+
+
+class Connection(web.RequestHandler):
+    """A connection that is closed if the head of a request does not arrive in time."""
+
+    __slots__ = ("_deadline", "_head_seconds", "_is_handling")
+
+    def __init__(self, server: web.Server, head_seconds: float) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            lingering_time=_LINGERING_SECONDS,
+            auto_decompress=False,
+            max_headers=_MOST_HEADERS,
+            max_field_size=_HEADER_BYTES,
+            max_line_size=_HEADER_BYTES,
+        )
+        self._head_seconds = head_seconds
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_handling = False
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_handling and self._deadline is None:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._head_seconds, self.force_close)
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.handling(True)
+        super().connection_lost(exc)
+
+    def handling(self, is_handling: bool) -> None:
+        """Tell that a request has arrived, or was answered."""
+        self._is_handling = is_handling
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log in one line, and hardly at all what is not HTTP: anyone can send a lot of it."""
+        error = kw.get("exc_info")
+        if isinstance(error, HttpProcessingError):
+            logger.debug("Request is not HTTP", extra={"error": type(error).__name__})
+        elif isinstance(error, BaseException):
+            facts = {"error": type(error).__name__, "where": where(error)}
+            logger.error("Connection failed because of a bug", extra=facts)
+
+
+class _Refusal(asyncio.Protocol):
+    """Closes a connection at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+
+
+def factory(server: web.Server, limits: Limits) -> Callable[[], asyncio.Protocol]:
+    """Makes the protocol of each new connection."""
+
+    def protocol() -> asyncio.Protocol:
+        is_full = len(server.connections) >= limits.connections
+        return _Refusal() if is_full else Connection(server, limits.head_seconds)
+
+    return protocol
+
+
+@web.middleware
+async def arrivals(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Tells a connection that its request has arrived, and when it was answered."""
+    connection = request.protocol
+    if not isinstance(connection, Connection):
+        return await handler(request)
+    connection.handling(True)
+    try:
+        return await handler(request)
+    finally:
+        connection.handling(False)
