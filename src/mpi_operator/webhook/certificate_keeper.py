@@ -16,7 +16,7 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import SECRETS, Key
 
 from . import certificates, rotation
-from .certificate_secret import Corrupted, read_state, secret
+from .certificate_secret import Corrupted, is_stored, read_state, secret, with_state
 from .certificates import Pair
 from .metrics import WebhookMetrics
 from .reports import Reports
@@ -124,9 +124,8 @@ class CertificateKeeper:
             return state
         stored = self._read(found)
         state = self._advanced(stored or self._state, trusted if stored else None)
-        if state != stored:
-            version = found["metadata"]["resourceVersion"]
-            await client.replace(SECRETS, secret(key, state, version))
+        if not is_stored(found, state):
+            await client.replace(SECRETS, with_state(found, state))
             logger.info("Updated the Secret of the webhook", extra=self._facts(state))
         return state
 

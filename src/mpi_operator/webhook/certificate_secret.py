@@ -9,17 +9,29 @@ from typing import Any
 
 from mpi_operator.kube.resources import SECRETS, Key, Manifest
 
-from .certificates import BadCertificate, Pair, expiry, is_signed_by, read_pair, split
+from .certificates import BadCertificate, Pair, expiry, is_authority, is_signed_by, read_pair, split
 from .rotation import Retired, State
+
+_KEYS = frozenset(
+    {
+        "ca.crt",
+        "ca.key",
+        "tls.crt",
+        "tls.key",
+        "next-ca.crt",
+        "next-ca.key",
+        "next-ca.trusted-since",
+        "old-ca.crt",
+    }
+)
 
 
 class Corrupted(ValueError):
     """The Secret does not contain what it should; the message quotes nothing of it."""
 
 
-def secret(key: Key, state: State, resource_version: str = "") -> Manifest:
-    """The Secret that has this state; with a version, to replace the one that has it."""
-    version = {"resourceVersion": resource_version} if resource_version else {}
+def secret(key: Key, state: State) -> Manifest:
+    """A new Secret that has this state."""
     return {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
@@ -27,11 +39,26 @@ def secret(key: Key, state: State, resource_version: str = "") -> Manifest:
             "name": key.name,
             "namespace": key.namespace,
             "labels": {"app.kubernetes.io/name": "mpi-operator"},
-            **version,
         },
         "type": "Opaque",
-        "data": {name: base64.b64encode(text.encode()).decode() for name, text in _texts(state)},
+        "data": _data(state),
     }
+
+
+def with_state(found: Manifest, state: State) -> Manifest:
+    """The same Secret with this state; keys that are not ours stay as they are."""
+    others = {k: v for k, v in (found.get("data") or {}).items() if k not in _KEYS}
+    return {**found, "data": others | _data(state)}
+
+
+def is_stored(found: Manifest, state: State) -> bool:
+    """Whether the Secret has exactly this text for a state, and not another one that means it."""
+    ours = {k: v for k, v in (found.get("data") or {}).items() if k in _KEYS}
+    return ours == _data(state)
+
+
+def _data(state: State) -> dict[str, str]:
+    return {name: base64.b64encode(text.encode()).decode() for name, text in _texts(state)}
 
 
 def read_state(manifest: Manifest) -> State:
@@ -42,9 +69,7 @@ def read_state(manifest: Manifest) -> State:
             current=read_pair(texts["ca.crt"], texts["ca.key"]),
             serving=read_pair(texts["tls.crt"], texts["tls.key"]),
             upcoming=_upcoming(texts),
-            trusted_since=float(texts["next-ca.trusted-since"])
-            if "next-ca.trusted-since" in texts
-            else None,
+            trusted_since=_trusted_since(texts),
             retired=tuple(
                 Retired(each, expiry(each)) for each in split(texts.get("old-ca.crt", ""))
             ),
@@ -54,8 +79,10 @@ def read_state(manifest: Manifest) -> State:
     except (BadCertificate, ValueError, TypeError, AttributeError, binascii.Error) as error:
         reason = str(error) if isinstance(error, BadCertificate) else type(error).__name__
         raise Corrupted(f"it cannot be decoded: {reason}") from None
+    if not all(map(is_authority, state.authorities)):
+        raise Corrupted("one of its authorities may not sign certificates")
     if not is_signed_by(state.serving.certificate, state.current.certificate):
-        raise Corrupted("tls.crt is not signed by ca.crt")
+        raise Corrupted("tls.crt is not a certificate for a server that is signed by ca.crt")
     return state
 
 
@@ -82,10 +109,17 @@ def _upcoming(texts: "_Texts") -> Pair | None:
     return read_pair(texts["next-ca.crt"], texts["next-ca.key"])
 
 
+def _trusted_since(texts: "_Texts") -> float | None:
+    since = texts.get("next-ca.trusted-since")
+    return None if since is None else float(since)
+
+
 class _Texts(dict[str, str]):
-    """The decoded data of a Secret."""
+    """The decoded data of a Secret, as far as it is ours."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         super().__init__(
-            (name, base64.b64decode(value, validate=True).decode()) for name, value in data.items()
+            (name, base64.b64decode(value, validate=True).decode(errors="replace"))
+            for name, value in data.items()
+            if name in _KEYS
         )

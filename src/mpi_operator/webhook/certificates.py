@@ -44,6 +44,8 @@ class Pair:
     """Unix time."""
     names: tuple[str, ...] = ()
     """What a serving certificate is valid for."""
+    valid_from: float = 0.0
+    """Unix time."""
 
 
 def new_authority(now: float, seconds: float) -> Pair:
@@ -89,7 +91,7 @@ def read_pair(certificate: str, key: str) -> Pair:
     found, found_key = _loaded(certificate), _loaded_key(key)
     if found.public_key() != found_key.public_key():
         raise BadCertificate("the private key belongs to another certificate")
-    return Pair(certificate, key, expiry(certificate), _names(found))
+    return _pair(found, found_key)  # without what an editor has changed about the text
 
 
 def expiry(certificate: str) -> float:
@@ -107,12 +109,25 @@ def split(bundle: str) -> tuple[str, ...]:
 
 
 def is_signed_by(certificate: str, authority: str) -> bool:
-    """Whether an authority has signed a certificate."""
+    """Whether an authority has signed a certificate that is not itself an authority."""
+    found = _loaded(certificate)
     try:
-        _loaded(certificate).verify_directly_issued_by(_loaded(authority))
+        found.verify_directly_issued_by(_loaded(authority))
+        return not _is_authority(found)
     except (ValueError, TypeError, InvalidSignature):
         return False
-    return True
+
+
+def is_authority(certificate: str) -> bool:
+    """Whether a certificate may sign others."""
+    return _is_authority(_loaded(certificate))
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, ValueError):
+        return False
 
 
 def _builder(
@@ -148,6 +163,7 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pai
         private.decode(),
         certificate.not_valid_after_utc.timestamp(),
         _names(certificate),
+        certificate.not_valid_before_utc.timestamp(),
     )
 
 

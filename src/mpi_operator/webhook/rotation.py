@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from .certificates import Pair
 
 _DAY = 86_400.0
+_SKEW = 60.0  # by which clocks may differ, beyond what certificates allow for
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,10 @@ def next_state(
     """
     if state.current.expires_at <= now:
         return first_state(issuer, names, now)  # the operator was away for years
+    if _is_from_the_future(state.current, now):
+        return _begun_again(state, now, issuer, names)
     state = _without_expired(state, now - times.trust_delay)  # clocks differ
+    state = _without_future(state, now, times)
     state = _with_upcoming(state, now, times, issuer)
     state = _with_trust(state, now, trusted)
     if _may_take_over(state, now, times):
@@ -122,6 +126,26 @@ def next_change(state: State, times: Times) -> float:
         if state.trusted_since is not None:
             due.append(state.trusted_since + times.trust_delay)
     return min(due)
+
+
+def _is_from_the_future(pair: Pair, now: float) -> bool:
+    """Whether a clock that was ahead has made a certificate that is not valid yet."""
+    return pair.valid_from > now + _SKEW
+
+
+def _begun_again(state: State, now: float, issuer: Issuer, names: Sequence[str]) -> State:
+    """A new authority at once. The one before stays trusted: perhaps only our clock is wrong."""
+    before = Retired(state.current.certificate, state.current.expires_at)
+    return replace(first_state(issuer, names, now), retired=(before, *state.retired))
+
+
+def _without_future(state: State, now: float, times: Times) -> State:
+    """Without a next authority that is not valid yet, and without a trust that is still to come."""
+    if state.upcoming and _is_from_the_future(state.upcoming, now):
+        return replace(state, upcoming=None, trusted_since=None)
+    since = state.trusted_since
+    is_known = since is None or since <= now + times.trust_delay  # false for NaN
+    return state if is_known else replace(state, trusted_since=None)
 
 
 def _without_expired(state: State, now: float) -> State:
@@ -157,8 +181,9 @@ def _taken_over(state: State, now: float, issuer: Issuer, names: Sequence[str]) 
 
 
 def _needs_serving(state: State, now: float, times: Times, names: Sequence[str]) -> bool:
-    """Whether the certificate ends soon, and a new one would last longer, or lacks a name."""
-    if not set(names) <= set(state.serving.names):
+    """Whether it lacks a name, is not valid yet, or ends soon and a new one would last longer."""
+    is_for_us = set(names) <= set(state.serving.names)
+    if not is_for_us or _is_from_the_future(state.serving, now):
         return True
     is_old = state.serving.expires_at - times.renewal <= now
     return is_old and state.serving.expires_at < state.current.expires_at

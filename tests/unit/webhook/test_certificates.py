@@ -9,7 +9,13 @@ from cryptography import x509
 from mpi_operator.kube.resources import Key
 from mpi_operator.webhook import certificates, rotation
 from mpi_operator.webhook.certificate_keeper import Wanted
-from mpi_operator.webhook.certificate_secret import Corrupted, read_state, secret
+from mpi_operator.webhook.certificate_secret import (
+    Corrupted,
+    is_stored,
+    read_state,
+    secret,
+    with_state,
+)
 
 NOW = 1_800_000_000.0
 KEY = Key("home", "mpi-operator-webhook")
@@ -76,6 +82,7 @@ def pem(text):
         pytest.param("tls.crt", pem("garbage"), "not a certificate", id="no certificate"),
         pytest.param("tls.key", pem("garbage"), "not a private key", id="no key"),
         pytest.param("old-ca.crt", pem("garbage"), "not certificates", id="no old authority"),
+        pytest.param("tls.crt", "/v8=", "not a certificate", id="no characters"),
         pytest.param("next-ca.trusted-since", pem("soon"), "cannot be decoded", id="no time"),
     ],
 )
@@ -97,7 +104,7 @@ def test_the_keys_of_two_certificates_cannot_be_exchanged(rotating):
 
 def test_a_certificate_of_another_authority_is_not_served(state, rotating):
     swapped = replace(rotating, current=rotating.upcoming)
-    with pytest.raises(Corrupted, match="not signed by"):
+    with pytest.raises(Corrupted, match="is signed by"):
         read_state(secret(KEY, swapped))
 
 
@@ -105,3 +112,44 @@ def test_the_message_about_a_corrupted_secret_quotes_nothing_of_it(rotating):
     with pytest.raises(Corrupted) as raised:
         read_state(changed(secret(KEY, rotating), "tls.key", pem("hunter2")))
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [pytest.param("ca", id="the authority itself"), pytest.param("tls", id="no authority at all")],
+)
+def test_an_authority_signs_and_a_certificate_serves(state, authority):
+    """A server must not use the key that makes certificates."""
+    data = secret(KEY, state)["data"]
+    pair = {end: data[f"{authority}.{end}"] for end in ("crt", "key")}
+    mixed = {f"{name}.{end}": pair[end] for name in ("ca", "tls") for end in pair}
+    with pytest.raises(Corrupted, match=r"may not sign|not a certificate for a server"):
+        read_state({"data": mixed})
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        pytest.param(lambda text: text.rstrip(), id="no newline at the end"),
+        pytest.param(lambda text: text.replace("\n", "\r\n"), id="newlines of Windows"),
+        pytest.param(lambda text: f"# für alle\n{text}", id="a comment that is not ASCII"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "tls.crt", "tls.key", "next-ca.crt"])
+def test_what_an_editor_changes_about_a_text_means_nothing(rotating, name, edited):
+    manifest = secret(KEY, rotating)
+    text = base64.b64decode(manifest["data"][name]).decode()
+    found = changed(manifest, name, pem(edited(text)))
+    assert read_state(found) == rotating
+    assert not is_stored(found, rotating), "so it will be healed"
+    assert with_state(found, rotating) == manifest
+
+
+def test_what_is_not_ours_stays_in_the_secret(state, rotating):
+    foreign = {"keystore.p12": "/v8=", "note": "aGk="}
+    found = secret(KEY, rotating)
+    found = {**found, "type": "theirs", "data": found["data"] | foreign}
+    assert read_state(found) == rotating
+    assert is_stored(found, rotating)
+    written = with_state(found, state)
+    assert written == found | {"data": secret(KEY, state)["data"] | foreign}

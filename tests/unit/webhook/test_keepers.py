@@ -1,6 +1,7 @@
 """The certificate of a replica: from a Secret that replicas share, or from files."""
 
 import asyncio
+import base64
 import logging
 import time
 from contextlib import asynccontextmanager
@@ -64,6 +65,17 @@ async def test_a_certificate_for_another_service_is_replaced_but_not_its_authori
     after = await stored(cluster)
     assert after.current == before.current
     assert after.serving.names == ("other.svc",)
+
+
+async def test_an_edited_secret_is_healed_and_keeps_what_is_not_ours(cluster):
+    await keeper().refresh(cluster, None)
+    before = await cluster.get(SECRETS, KEY.name, KEY.namespace)
+    text = "# für alle\r\n" + base64.b64decode(before["data"]["tls.crt"]).decode().rstrip()
+    edited = {"tls.crt": base64.b64encode(text.encode()).decode(), "keystore.p12": "/v8="}
+    await cluster.replace(SECRETS, {**before, "data": before["data"] | edited})
+    await keeper().refresh(cluster, None)
+    after = await cluster.get(SECRETS, KEY.name, KEY.namespace)
+    assert after["data"] == before["data"] | {"keystore.p12": "/v8="}
 
 
 async def test_an_authority_takes_over_when_it_is_trusted(cluster):

@@ -128,6 +128,52 @@ TRUSTED = replace(BOTH, trusted_since=800.0)
             State(ca("ca1", 2000), Pair("ca1/leaf2", "key", 1100, NAMES)),
             id="after years without an operator everything is new",
         ),
+        pytest.param(
+            replace(BOTH, trusted_since=821.0),
+            810,
+            {"old", "new"},
+            replace(BOTH, trusted_since=810),
+            id="a trust that begins later than any clock says is measured again",
+        ),
+        pytest.param(
+            replace(BOTH, trusted_since=float("nan")),
+            810,
+            None,
+            BOTH,
+            id="and so is one that begins at no time",
+        ),
+        pytest.param(
+            replace(STEADY, serving=replace(leaf("old", 100), valid_from=62.0)),
+            1,
+            None,
+            State(ca("old", 1000), Pair("old/leaf1", "key", 101, NAMES)),
+            id="a certificate that is not valid yet is replaced at once",
+        ),
+        pytest.param(
+            replace(STEADY, serving=replace(leaf("old", 100), valid_from=61.0)),
+            1,
+            None,
+            replace(STEADY, serving=replace(leaf("old", 100), valid_from=61.0)),
+            id="but not if clocks differ a little",
+        ),
+        pytest.param(
+            replace(STEADY, current=replace(ca("old", 1000), valid_from=62.0)),
+            1,
+            None,
+            State(
+                ca("ca1", 1001),
+                Pair("ca1/leaf2", "key", 101, NAMES),
+                retired=(Retired("old", 1000),),
+            ),
+            id="an authority that is not valid yet is replaced, and stays trusted",
+        ),
+        pytest.param(
+            replace(TRUSTED, upcoming=replace(ca("new", 1800), valid_from=900.0)),
+            810,
+            {"old", "new"},
+            replace(LATE, upcoming=ca("ca1", 1810)),
+            id="a next authority that is not valid yet is replaced",
+        ),
     ],
 )
 def test_steps(state, now, trusted, expected):
