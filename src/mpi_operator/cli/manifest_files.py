@@ -16,7 +16,16 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 _START = r"(?m)^---(?=\s|$)"
 _MOST_VALUES = 1_000_000  # a large job has some thousands
+_DEEPEST = 200  # a job has about twenty levels
+_SURROGATE = re.compile("[\ud800-\udfff]").search
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class _Size(NamedTuple):
+    """How much there is of a value: itself and all that it contains, and on how many levels."""
+
+    values: int
+    depth: int
 
 
 class Document(NamedTuple):
@@ -43,21 +52,27 @@ def read(path: Path) -> str:
 
 def documents(text: str, source: str) -> list[Document]:
     """The documents of a text that are not empty."""
-    if text.lstrip().startswith("{"):
-        # JSON may be indented with tabs, which is not YAML.
-        try:
-            return [Document(msgspec.json.decode(text), text)]
-        except msgspec.DecodeError:
-            pass
     try:
-        found = [Document(_parsed(before, part), part) for before, part in _parts(text)]
+        found = _json(text) or [Document(_parsed(*part), part[1]) for part in _parts(text)]
         for each in found:
-            _check_aliases(each.value, source)
+            _check(each.value, source)
     except yaml.YAMLError as error:
         raise InvalidInput(_syntax_error(error, source)) from error
     except RecursionError as error:
         raise InvalidInput(f"cannot parse {source}: nested too deeply") from error
+    except (ValueError, LookupError) as error:  # what PyYAML raises for `!!int x`, `!!bool x`
+        raise InvalidInput(f"cannot parse {source}: a value does not fit its type") from error
     return [each for each in found if each.value is not None]
+
+
+def _json(text: str) -> list[Document]:
+    """The one document of a text that is JSON, which may be indented with tabs, unlike YAML."""
+    if not text.lstrip().startswith("{"):
+        return []
+    try:
+        return [Document(msgspec.json.decode(text), text)]
+    except msgspec.DecodeError:
+        return []
 
 
 def files_in(directory: Path) -> list[Path]:
@@ -85,23 +100,34 @@ def _parsed(lines_before: int, text: str) -> Any:
         return yaml.load(in_place, _like_kubernetes(yaml.SafeLoader))  # noqa: S506
 
 
-def _check_aliases(value: Any, source: str) -> None:
-    """Refuse a small text that is huge, or endless, once its aliases are followed."""
-    sizes: dict[int, int | None] = {}
+def _check(value: Any, source: str) -> None:
+    """Refuse what nobody can write again.
 
-    def size(value: Any) -> int:
+    A small text can be huge, or endless, once its aliases are followed.
+    """
+    sizes: dict[int, _Size | None] = {}
+
+    def size(value: Any) -> _Size:
+        if isinstance(value, str) and _SURROGATE(value):
+            raise InvalidInput(f"cannot parse {source}: half a character, such as \\ud800")
         if not isinstance(value, dict | list):
-            return 1
-        known = sizes.get(id(value), 0)
+            return _Size(1, 0)
+        known = sizes.get(id(value), _Size(0, 0))
         if known is None:
             raise InvalidInput(f"cannot parse {source}: an alias refers to what contains it")
-        if not known:
+        if not known.values:
             sizes[id(value)] = None
-            inner = value.values() if isinstance(value, dict) else value
-            known = sizes[id(value)] = 1 + sum(map(size, inner))
+            inner = [*map(size, [*value, *value.values()] if isinstance(value, dict) else value)]
+            known = sizes[id(value)] = _Size(
+                1 + sum(each.values for each in inner),
+                1 + max((each.depth for each in inner), default=0),
+            )
         return known
 
-    if size(value) > _MOST_VALUES:
+    whole = size(value)
+    if whole.depth > _DEEPEST:
+        raise InvalidInput(f"cannot parse {source}: nested too deeply")
+    if whole.values > _MOST_VALUES:
         raise InvalidInput(f"cannot parse {source}: aliases expand to over {_MOST_VALUES:,} values")
 
 
@@ -111,7 +137,9 @@ def _like_kubernetes(loader: Any) -> Any:
         first: [each for each in found if each[0] != _TIMESTAMP]
         for first, found in loader.yaml_implicit_resolvers.items()
     }
-    return type("_Loader", (loader,), {"yaml_implicit_resolvers": resolvers})
+    found = type("_Loader", (loader,), {"yaml_implicit_resolvers": resolvers})
+    found.add_constructor(_TIMESTAMP, loader.construct_yaml_str)  # type: ignore[attr-defined]
+    return found
 
 
 _FAST = _like_kubernetes(getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from .manifest_files import Document
+from .outcome import InvalidInput
 
 # Strings that Go reads as numbers or booleans, though PyYAML does not: 1e-3, 08, y.
 _AMBIGUOUS = re.compile(
@@ -18,7 +19,10 @@ _STRING = "tag:yaml.org,2002:str"
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, indent=2) + "\n"
+    try:
+        return json.dumps(value, indent=2) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"cannot write JSON: {error}") from error
 
 
 def as_yaml(value: Any) -> str:

@@ -43,10 +43,18 @@ def to_hub(job: Mapping[str, Any], units: UnitSettings) -> Manifest:
         hub = convert(as_json(job), VERSION, units)
     except UnknownVersion as error:
         raise Unconvertible(f"apiVersion: {error}") from error
-    given = (hub.get("metadata") or {}).get("annotations") or {}
+    metadata = _object(hub.get("metadata"), "metadata")
+    given = _object(metadata.get("annotations"), "metadata.annotations")
     if problem := given.get(annotations.CONVERSION_ERROR):
-        raise Unconvertible(problem)
+        name = f"metadata.annotations[{annotations.CONVERSION_ERROR}]"
+        raise Unconvertible(problem if isinstance(problem, str) else f"{name}: must be a text")
     return hub
+
+
+def _object(value: object, place: str) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise Unconvertible(f"{place}: must be an object")
+    return value or {}
 
 
 def as_json(job: Mapping[str, Any]) -> Manifest:

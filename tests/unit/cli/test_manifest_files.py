@@ -30,6 +30,7 @@ def values(text: str) -> list[object]:
         pytest.param("---\na: 1\n---\n---\n# no more\n", [{"a": 1}], id="empty documents"),
         pytest.param("a: |\n  x\n  ---\n  y\n", [{"a": "x\n---\ny\n"}], id="dashes in a text"),
         pytest.param("at: 2026-01-31T12:00:00Z", [{"at": "2026-01-31T12:00:00Z"}], id="a time"),
+        pytest.param('at: !!timestamp "abc"', [{"at": "abc"}], id="what is called a time"),
         pytest.param('{\n\t"a": 1\n}', [{"a": 1}], id="JSON with tabs"),
         pytest.param("{a: 1}", [{"a": 1}], id="YAML that starts like JSON"),
     ],
@@ -60,6 +61,15 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
         pytest.param(BOMB, "aliases expand to over 1,000,000 values", id="more than fits anywhere"),
         pytest.param("a: &a {b: *a}", "an alias refers to what contains it", id="without end"),
         pytest.param("[" * 3000 + "]" * 3000, "nested too deeply", id="a deep nesting"),
+        pytest.param('{"a":' * 20_000, "nested too deeply", id="JSON that is deep"),
+        pytest.param('{"a":' * 201 + "1" + "}" * 201, "nested too deeply", id="rather deep JSON"),
+        pytest.param("a: " + "9" * 5000, "does not fit its type", id="an endless number"),
+        pytest.param('a: !!int "abc"', "does not fit its type", id="no number"),
+        pytest.param('a: !!int ""', "does not fit its type", id="no digits"),
+        pytest.param("a: !!bool maybe", "does not fit its type", id="neither true nor false"),
+        pytest.param(r'a: "\ud800"', "half a character", id="half a character"),
+        pytest.param(r'{"a": {"\ud800": 1}}', "half a character", id="half a character in a name"),
+        pytest.param("items: &a [*a]", "an alias refers to", id="a list in itself"),
     ],
 )
 def test_a_hostile_document_is_refused_at_once(text, message):
@@ -123,3 +133,8 @@ def test_documents_are_separated_and_keep_their_text():
 def test_documents_as_json(count, expected):
     documents = [Document({"n": number}, "") for number in range(count)]
     assert json.loads(manifest_text.joined(documents, "json")) == expected
+
+
+def test_what_json_cannot_say_is_an_error():
+    with pytest.raises(InvalidInput, match="cannot write JSON"):
+        manifest_text.joined([Document({"a": b"bytes"}, "")], "json")
