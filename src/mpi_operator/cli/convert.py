@@ -1,5 +1,6 @@
 """`mpijob convert`: jobs in another API version, with notes on what changes."""
 
+import os
 import re
 import sys
 import tempfile
@@ -186,17 +187,28 @@ def _write(converter: _Converter, inputs: Sequence[_Input], directory: Path, out
 
 def _places(inputs: Sequence[_Input], directory: Path, output: str) -> list[Path]:
     """Where the result of each file goes; every file is written once, and none that is read."""
-    places: list[Path] = []
+    read = {_identity(given.path) for given in inputs}
+    places: dict[object, Path] = {}
     for given in inputs:
         if given.path == STANDARD_INPUT:
             raise InvalidInput("cannot write standard input to a directory: it has no name")
         place = directory / given.name.with_suffix(_suffix(given.name, output))
-        if place.exists() and place.samefile(given.path):
-            raise InvalidInput(f"cannot write {place}: it is the file to convert")
-        if place in places:
+        identity = _identity(place)
+        if identity in read:
+            raise InvalidInput(f"cannot write {place}: it is a file to convert")
+        if identity in places:
             raise InvalidInput(f"cannot write {place}: two of the files have this name")
-        places.append(place)
-    return places
+        places[identity] = place
+    return [*places.values()]
+
+
+def _identity(path: Path) -> object:
+    """Equal for two paths of the same file, also if one of them is a link."""
+    try:
+        status = path.stat()
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def _suffix(name: Path, output: str) -> str:

@@ -14,6 +14,7 @@ from tests.support.mpijobs import changed, mpijob
 
 HERE = Path(__file__).parent
 SEEDS = sorted((HERE / "seeds").glob("*.yaml"))
+ERROR = "mpi-operator.kubeflow.org/conversion-error"
 WRITTEN_IN = "mpi-operator.kubeflow.org/written-in"
 
 
@@ -298,6 +299,21 @@ def test_json():
             "mpijob: cannot convert old in {file}: a value cannot be written as JSON",
             id="a value that JSON has not",
         ),
+        pytest.param(
+            yaml.safe_dump(v1() | {"metadata": {"name": "old", "annotations": [1]}}),
+            "mpijob: cannot convert old in {file}: metadata.annotations: must be an object",
+            id="annotations in a list",
+        ),
+        pytest.param(
+            yaml.safe_dump(v1() | {"metadata": "old"}),
+            "mpijob: cannot convert without a name in {file}: metadata: must be an object",
+            id="no metadata",
+        ),
+        pytest.param(
+            yaml.safe_dump(v1() | {"metadata": {"annotations": {ERROR: [1]}}, "spec": {}}),
+            f"mpijob: cannot convert without a name in {{file}}: metadata.annotations[{ERROR}]: ",
+            id="an error that is no text",
+        ),
     ],
 )
 def test_what_cannot_be_converted_does_not_stop_the_others(tmp_path, bad, message):
@@ -336,7 +352,9 @@ def test_a_file_that_cannot_be_converted_as_a_whole_is_not_written(tmp_path):
     ("inputs", "output", "message"),
     [
         pytest.param(["-"], "out", "standard input to a directory: it has no name", id="stdin"),
-        pytest.param(["in/a.yaml"], "in", "it is the file to convert", id="in place"),
+        pytest.param(["in/a.yaml"], "in", "it is a file to convert", id="in place"),
+        pytest.param(["in"], "in/sub", "in/sub/a.yaml: it is a file to convert", id="below it"),
+        pytest.param(["other", "in"], "link", "it is a file to convert", id="through a link"),
         pytest.param(
             ["in/a.yaml", "other/a.yaml"], "out", "two of the files have this name", id="twice"
         ),
@@ -346,12 +364,20 @@ def test_a_file_that_cannot_be_converted_as_a_whole_is_not_written(tmp_path):
 def test_files_are_never_overwritten_by_accident(tmp_path, monkeypatch, inputs, output, message):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
-    for name in ("in/a.yaml", "other/a.yaml"):
+    Path("link").symlink_to("in")
+    for name in ("in/a.yaml", "in/sub/a.yaml", "other/a.yaml"):
         write(Path(name), v1())
-    before = Path("in/a.yaml").read_text()
+    before = {path: path.read_text() for path in Path().rglob("*.yaml")}
     arguments = [word for name in inputs for word in ("-f", name)]
     result = run(*arguments, "--output-dir", output)
     assert result.exit_code == 2
     assert message in result.stderr
-    assert Path("in/a.yaml").read_text() == before
+    assert {path: path.read_text() for path in Path().rglob("*.yaml")} == before
     assert not Path("out").exists()
+
+
+def test_a_missing_file_is_an_error_also_if_its_result_exists(tmp_path):
+    write(tmp_path / "out" / "a.yaml", v1())
+    result = run("-f", tmp_path / "a.yaml", "--output-dir", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "a.yaml: No such file" in result.stderr
