@@ -19,6 +19,7 @@ from .job_conversion import Options, convert_job
 from .manifest_files import STANDARD_INPUT, SUFFIXES, Document, source_name
 from .old_versions import Unconvertible
 from .outcome import INVALID_INPUT, SUCCESS, InvalidInput
+from .plain_text import printable
 
 _LISTS = ("List", f"{KIND}List")
 _COMMENT = re.compile(r"^#|\s#", re.MULTILINE)
@@ -89,10 +90,10 @@ class _Converter:
             self._has_lost_comments = True
 
     def _note(self, message: str) -> None:
-        click.echo(message, err=True)
+        click.echo(printable(message), err=True)
 
     def _fail(self, message: str) -> None:
-        click.echo(f"mpijob: {message}", err=True)
+        click.echo(f"mpijob: {printable(message)}", err=True)
         self.failures += 1
 
 

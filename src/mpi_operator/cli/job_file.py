@@ -19,6 +19,7 @@ from mpi_operator.kube.resources import Manifest
 
 from . import manifest_files
 from .outcome import InvalidInput
+from .plain_text import printable
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
@@ -82,7 +83,7 @@ def parse(text: str, source: str) -> Manifest:
             return job
         case _:
             names = ", ".join(str((job.get("metadata") or {}).get("name")) for job in jobs)
-            raise InvalidInput(f"more than one {KIND} in {source}: {names}")
+            raise InvalidInput(f"more than one {KIND} in {source}: {printable(names)}")
 
 
 def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:

@@ -14,6 +14,7 @@ from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.runs.records import End
 
 from .job_stream import role_of
+from .plain_text import printable, printable_lines
 
 P = ParamSpec("P")
 
@@ -38,9 +39,9 @@ class CommandError(click.ClickException):
         self._command = command
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"mpijob: {self.message}", err=True)
+        click.echo(f"mpijob: {printable_lines(self.message)}", err=True)
         if self._command:
-            click.echo(self._command, err=True)
+            click.echo(printable(self._command), err=True)
 
 
 class InvalidInput(CommandError):

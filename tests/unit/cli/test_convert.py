@@ -325,6 +325,33 @@ def test_what_cannot_be_converted_does_not_stop_the_others(tmp_path, bad, messag
     assert yaml.safe_load(result.stdout)["metadata"]["name"] == "old"
 
 
+HOSTILE = "a\nmpijob: all is well\x1b[2K\x1b]0;title\a\x9b1m\u202e"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(v1() | {"metadata": {"name": HOSTILE}}, id="a job"),
+        pytest.param(v1() | {"metadata": {"name": HOSTILE}, "apiVersion": "kubeflow.org/v9"}),
+        pytest.param(v1() | {"apiVersion": f"kubeflow.org/{HOSTILE}"}, id="a version"),
+        pytest.param({"kind": HOSTILE, "metadata": {"name": HOSTILE}}, id="another kind"),
+        pytest.param(v1(**{HOSTILE: HOSTILE}), id="a field"),
+    ],
+)
+def test_names_do_not_control_the_terminal(manifest):
+    lines = run("-f", "-", stdin=yaml.safe_dump(manifest)).stderr.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("mpijob: all is well") for line in lines)
+
+
+def test_file_names_do_not_control_the_terminal(tmp_path):
+    result = run("-f", tmp_path, "-f", f"\x1b[31m{tmp_path}")
+    assert "\x1b" not in result.stderr
+    (tmp_path / "\x1b[31m").mkdir()
+    result = run("-f", tmp_path / "\x1b[31m")
+    assert (result.exit_code, "\x1b" in result.stderr) == (2, False)
+
+
 def test_a_directory_to_a_directory(tmp_path):
     write(tmp_path / "in" / "a.yaml", v1())
     write(tmp_path / "in" / "below" / "b.yml", v1alpha1(replicas=1), {"kind": "Service"})
