@@ -100,7 +100,7 @@ async def is_gone(client: HttpClient, namespace: str) -> bool:
 
 
 async def is_as_written(client: HttpClient, job: Manifest) -> bool:
-    return await spec_in_v1(client, job["metadata"]["namespace"]) == job["spec"]
+    return bool(await spec_in_v1(client, job["metadata"]["namespace"]) == job["spec"])
 
 
 async def test_versions_that_nobody_serves_stay_so(admin, home, replica, kubectl):

@@ -180,5 +180,6 @@ class CrdServer:
     ],
 )
 async def test_a_webhook_that_this_operator_does_not_serve_is_mentioned(crd, warnings, caplog):
-    await preflight.warn_of_missing_webhook(CrdServer(crd))
+    server: Any = CrdServer(crd)
+    await preflight.warn_of_missing_webhook(server)
     assert ["v2beta1-only" in record.advice for record in caplog.records] == [True] * warnings
