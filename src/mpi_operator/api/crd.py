@@ -60,6 +60,12 @@ _COLUMNS = {
         _STATE,
         _WORKERS | {"jsonPath": ".spec.replicas"},
         _column("GPUs", "integer", ".spec.gpus", "Number of GPUs that the job asks for."),
+        _column(
+            "Units",
+            "integer",
+            ".spec.processingUnits",
+            "Number of processing units that the job asks for.",
+        ),
         _READY | {"jsonPath": ".status.workerReplicas"},
         _AGE,
         _column(

@@ -166,8 +166,9 @@ class ReplicaSpec(Part, frozen=True):
     for workers. Overrides the restart policy in the template."""
 
     template: PodTemplate = {}
-    """Pod template. The operator adds what MPI needs to the first container and leaves the other
-    containers unchanged."""
+    """Pod template. The operator adds what MPI needs to the main container, which is the first one
+    unless the annotation `mpi-operator.kubeflow.org/main-container` names another, and leaves the
+    others unchanged."""
 
 
 class LauncherSpec(ReplicaSpec, frozen=True):
@@ -238,7 +239,8 @@ class Condition(Part, frozen=True):
     """One condition of a job."""
 
     type: str
-    """Type of the condition: `Created`, `Running`, `Suspended`, `Succeeded` or `Failed`."""
+    """Type of the condition: `Created`, `Running`, `Restarting`, `Suspended`, `Succeeded` or
+    `Failed`."""
 
     status: ConditionStatus
     """Status of the condition: `True`, `False` or `Unknown`."""

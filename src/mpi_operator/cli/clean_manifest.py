@@ -29,8 +29,8 @@ _BOOKKEEPING = frozenset(
 )
 
 
-# Defaults that readers expect to see, and that other operators do not have.
-_ALWAYS_SHOWN = ("replicas", "slotsPerWorker")
+# A default that other operators do not have: the Go operator makes no workers.
+_ALWAYS_SHOWN = ("mpiReplicaSpecs", "Worker", "replicas")
 
 
 def cleaned(job: Manifest, *, keep_behavior: bool) -> Manifest:
@@ -46,7 +46,7 @@ def cleaned(job: Manifest, *, keep_behavior: bool) -> Manifest:
 def without_defaults(job: Manifest, written: Mapping[str, Any]) -> Manifest:
     """A job without the defaults of v2beta1, unless they are in the file that it comes from."""
     fields = schema.job()["properties"]["spec"]
-    return {**job, "spec": _without_defaults(job.get("spec"), fields, written.get("spec"))}
+    return {**job, "spec": _without_defaults(job.get("spec"), fields, written.get("spec"), ())}
 
 
 def _annotations(given: object, keep_behavior: bool) -> dict[str, Any]:
@@ -54,24 +54,31 @@ def _annotations(given: object, keep_behavior: bool) -> dict[str, Any]:
     return {name: value for name, value in _mapping(given).items() if name not in hidden}
 
 
-def _without_defaults(value: object, fields: Schema, written: object) -> Any:
+def _without_defaults(
+    value: object, fields: Schema, written: object, place: tuple[str, ...]
+) -> Any:
     """A value without the defaults of its schema; `written` is the same place in the file."""
     if isinstance(value, list) and "items" in fields:
         theirs = written if isinstance(written, list) else []
         return [
-            _without_defaults(item, fields["items"], other)
+            _without_defaults(item, fields["items"], other, place)
             for item, other in zip_longest(value, theirs[: len(value)])
         ]
-    return _fields_without_defaults(value, fields, written) if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return _fields_without_defaults(value, fields, _mapping(written), place)
+    return value
 
 
-def _fields_without_defaults(value: dict[str, Any], fields: Schema, written: object) -> Any:
+def _fields_without_defaults(
+    value: dict[str, Any], fields: Schema, written: dict[str, Any], place: tuple[str, ...]
+) -> dict[str, Any]:
     kept = {}
     for name, inner in value.items():
+        here = (*place, name)
         known = fields.get("properties", {}).get(name) or fields.get("additionalProperties") or {}
-        less = _without_defaults(inner, known, _mapping(written).get(name))
+        less = _without_defaults(inner, known, written.get(name), here)
         is_default = less == known.get("default", ...) or less == {} != inner
-        if name in _mapping(written) or name in _ALWAYS_SHOWN or not is_default:
+        if name in written or here == _ALWAYS_SHOWN or not is_default:
             kept[name] = less
     return kept
 

@@ -1,5 +1,6 @@
 """What `mpijob convert` changes about a job, in sentences for its author."""
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
@@ -25,6 +26,13 @@ _IMPLIED = {
     ("launcherCreationPolicy",): (),
     ("runLauncherAsWorker",): (),
 }
+# Fields that some versions lack, and the annotations that keep what they say.
+_KEPT = {
+    ("mainContainer",): annotations.MAIN_CONTAINER,
+    ("mpiReplicaSpecs", "Launcher", "restartPolicy"): annotations.LAUNCHER_RESTART_POLICY,
+    ("mpiReplicaSpecs", "Worker", "restartPolicy"): annotations.WORKER_RESTART_POLICY,
+}
+_LONGEST = 60  # characters of a value
 
 
 class Change:
@@ -40,13 +48,15 @@ class Change:
         return self.in_hub(self.before)
 
     def in_hub(self, job: Manifest) -> Manifest:
-        """Another form of the job in v2beta1, without bookkeeping."""
-        hub = cleaned(convert(job, VERSION, self._units), keep_behavior=False)
-        return without_defaults(hub, {})
+        """Another form of the job in v2beta1, without bookkeeping and defaults."""
+        return without_defaults(self._full_hub(job), {})
 
-    def in_source(self, job: Manifest) -> Manifest:
-        """Another form of the job in the version that it comes from."""
-        return convert(job, self.source, self._units)
+    def back(self) -> Manifest:
+        """The job in the version that it comes from, as v2beta1 knows it."""
+        return convert(self._full_hub(self.before), self.source, self._units)
+
+    def _full_hub(self, job: Manifest) -> Manifest:
+        return cleaned(convert(job, VERSION, self._units), keep_behavior=False)
 
     def per_node(self, total: str) -> int:
         """The units of a node where the job does not say."""
@@ -63,6 +73,7 @@ def notes(change: Change) -> Iterator[str]:
     """One sentence for each thing that the job says or does differently."""
     yield from _units(change)
     yield from _implied(change)
+    yield from _kept(change)
     yield from _becomes(change)
     yield from _lost(change)
     yield from _idle_workers(change)
@@ -87,26 +98,46 @@ def _implied(change: Change) -> Iterator[str]:
         value = _at(change.after, "spec", *path)
         given = [_given(change.before, "spec", *each) for each in (path, own) if each]
         if value is not _MISSING and given == [None] * len(given):
-            yield f"{_text(path)}: {shown(value)} is explicit now; {change.source} implies it"
+            yield f"{_text(path)}: {_shown(value)} is explicit now; {change.source} implies it"
+
+
+def _kept(change: Change) -> Iterator[str]:
+    for path, name in _kept_fields(change).items():
+        value, now = _at(change.before, "spec", *path), _at(change.after, "spec", *path)
+        field = "" if now is _MISSING else f"; the field becomes {_shown(now)}"
+        yield f"{_text(path)}: {_shown(value)} is kept by the annotation {name}{field}"
+
+
+def _kept_fields(change: Change) -> dict[tuple[str | int, ...], str]:
+    """Fields that say something else now, or nothing, because an annotation says it."""
+    before, after = change.before, change.after
+    said = _given(after, "metadata", "annotations") or {}
+    return {
+        path: name
+        for path, name in _KEPT.items()
+        if name in said and said[name] == _at(before, "spec", *path) != _at(after, "spec", *path)
+    }
 
 
 def _lost(change: Change) -> Iterator[str]:
     """What v2beta1 or the target cannot say, apart from units, which are above."""
-    back = change.in_source(change.hub)
+    back = change.back()
     for path, value in _differences(change.before.get("spec"), back.get("spec"), ()):
         if change.source != VERSION and change.in_hub(_without(change.before, path)) == change.hub:
-            yield f"{_text(path)}: {shown(value)} has no effect and is dropped"
+            yield f"{_text(path)}: {_shown(value)} has no effect and is dropped"
     after = change.in_hub(change.after)
     for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
-        yield f"{_text(path)}: {shown(value)} is dropped: {change.target} cannot say it"
+        is_there = _at(change.after, "spec", *path) == value
+        lost = "has no effect there" if is_there else "is dropped"
+        yield f"{_text(path)}: {_shown(value)} {lost}: {change.target} cannot say it"
 
 
 def _becomes(change: Change) -> Iterator[str]:
     """Values that are others now, in the same place."""
     for path, value in _differences(change.before.get("spec"), change.after.get("spec"), ()):
         now = _at(change.after, "spec", *path)
-        if now is not _MISSING:
-            yield f"{_text(path)}: {shown(value)} becomes {shown(now)}"
+        if now is not _MISSING and path not in _kept_fields(change):
+            yield f"{_text(path)}: {_shown(value)} becomes {_shown(now)}"
 
 
 def _differences(
@@ -173,7 +204,15 @@ def _profile(job: Manifest) -> Profile:
     return PROFILES.get(str(written_in), PROFILES[version_of(job)])
 
 
-# --- places in a manifest
+# --- values and places in a manifest
+
+
+def _shown(value: Any) -> str:
+    """A value for a sentence. Errors would say only "array" of a list."""
+    if not isinstance(value, list | dict):
+        return shown(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _without(job: Manifest, path: tuple[str | int, ...]) -> Manifest:

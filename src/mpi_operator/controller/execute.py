@@ -211,11 +211,13 @@ class Executor:
             outcome.is_stale = True
 
     async def _adopt(self, resource: Resource, stored: Manifest, wanted: Manifest) -> Manifest:
-        """Label what the Go operator created: only labelled objects are watched."""
+        """Label what the Go operator created: only labelled objects are watched.
+
+        What annotations remember goes with the labels: what has labels counts as ours.
+        """
         metadata = stored["metadata"]
-        change: Manifest = {
-            "metadata": {"uid": metadata["uid"], "labels": wanted["metadata"]["labels"]}
-        }
+        ours = {k: v for k, v in wanted["metadata"].items() if k in ("labels", "annotations")}
+        change: Manifest = {"metadata": {"uid": metadata["uid"], **ours}}
         if resource == JOBS:
             # Kubernetes would delete it when it has finished, maybe before the end is stored.
             change["spec"] = {"ttlSecondsAfterFinished": None}

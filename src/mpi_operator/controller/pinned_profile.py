@@ -1,12 +1,14 @@
 """The profile and the transport of a job are pinned: what it does must not change while it runs.
 
 The annotations of a job can be edited. So the first reconcile stores what matters with the job's
-ConfigMap, and from then on that wins. A job of v2beta1 that uses ssh needs no such annotation.
+ConfigMap, and from then on that wins. A ConfigMap with our labels that stores nothing belongs to a
+job of v2beta1 that uses ssh: our operator writes both together, also when it adopts a ConfigMap.
+One without our labels is another operator's, and does not say what version it is about.
 """
 
 from msgspec.structs import replace
 
-from mpi_operator.api import annotations
+from mpi_operator.api import annotations, labels
 from mpi_operator.api.profiles import PROFILES, profile
 from mpi_operator.api.transport import transport
 from mpi_operator.api.types import VERSION, MPIJob
@@ -30,15 +32,21 @@ def pinned(job: MPIJob, config_map: StoredConfigMap | None) -> MPIJob:
     if config_map is None:
         return job
     stored = config_map.metadata.annotations
-    version = stored.get(annotations.PROFILE, "")
+    version = _stored_version(job, config_map)
     if version in PROFILES:
-        job = _annotated(job, annotations.WRITTEN_IN, version)
+        job = _annotated(job, annotations.WRITTEN_IN, version, default=VERSION)
     way = annotations.transport(stored) or profile(job).transport
     return job if transport(job) == way else _annotated(job, annotations.TRANSPORT, way)
 
 
-def _annotated(job: MPIJob, name: str, value: str) -> MPIJob:
+def _stored_version(job: MPIJob, config_map: StoredConfigMap) -> str:
+    found = config_map.metadata
+    is_ours = labels.object_labels(job).items() <= found.labels.items()
+    return found.annotations.get(annotations.PROFILE, VERSION if is_ours else "")
+
+
+def _annotated(job: MPIJob, name: str, value: str, default: str = "") -> MPIJob:
     given = job.metadata.annotations
-    if given.get(name) == value:
+    if given.get(name, default) == value:
         return job
     return replace(job, metadata=replace(job.metadata, annotations=given | {name: value}))

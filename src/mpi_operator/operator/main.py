@@ -112,9 +112,7 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
             controller,
             elector,
             health,
-            preflight=partial(
-                preflight.wait_until_allowed, checker, controller.resources(), lock, health
-            ),
+            preflight=partial(_preflight, options, checker, controller, lock, health),
             stand_by=partial(standby.check_lease, checker, lock, health),
         )
         ports = [port for port in (options.health_port, options.monitoring_port) if port]
@@ -123,6 +121,14 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
             _webhooks(options, registry) as ends,
         ):
             await unless(run_lifecycle(parts, stop), *ends)
+
+
+async def _preflight(
+    options: Options, client: HttpClient, controller: Controller, lock: Key, health: Health
+) -> None:
+    await preflight.wait_until_allowed(client, controller.resources(), lock, health)
+    if options.webhooks is Switch.OFF:
+        await preflight.warn_of_missing_webhook(client)
 
 
 @asynccontextmanager

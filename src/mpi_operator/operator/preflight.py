@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from mpi_operator.api.types import GROUP, PLURAL
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import Client
-from mpi_operator.kube.resources import LEASES, Key, Resource
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, Key, Resource
 
 from .exit_codes import INSTALL_CRD, Exit, ExitCode
 from .health import Health
@@ -45,6 +46,26 @@ async def wait_until_allowed(
         _report(failures, health)
         await asyncio.sleep(_BACKOFF.delay(attempts, random.random()))
     health.waiting_for = ""
+
+
+async def warn_of_missing_webhook(client: Client) -> None:
+    """Warn if the CRD has jobs converted by a webhook; for an operator that serves none.
+
+    Only if the operator may read the CRD: it needs no permission for that.
+    """
+    try:
+        crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, f"{PLURAL}.{GROUP}")
+    except errors.KubeError:
+        return
+    conversion = crd.get("spec", {}).get("conversion") or {}
+    if conversion.get("strategy") == "Webhook":
+        logger.warning(
+            "The CRD of MPIJobs has a conversion webhook, which this operator does not serve",
+            extra={
+                "advice": "apply deploy/v2beta1-only/, or remove --webhooks=off, unless another "
+                "operator serves it; until then plain `kubectl get mpijobs` fails"
+            },
+        )
 
 
 async def failed_reads(

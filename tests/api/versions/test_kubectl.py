@@ -146,7 +146,10 @@ async def test_where_workers_are_counted_that_job_can_be_scaled(
             "v1alpha2", "NAME STATE WORKERS READY AGE", ["Running", "2", "1"], id="v1alpha2"
         ),
         pytest.param(
-            "v1alpha1", "NAME STATE WORKERS GPUS READY AGE", ["Running", "2", "1"], id="v1alpha1"
+            "v1alpha1",
+            "NAME STATE WORKERS GPUS UNITS READY AGE",
+            ["Running", "2", "1"],
+            id="v1alpha1",
         ),
     ],
 )
@@ -164,6 +167,17 @@ async def test_every_version_has_columns(
     header, row = printed.output.splitlines()
     assert header.split() == columns.split()
     assert row.split()[1:-1] == cells
+
+
+@pytest.mark.parametrize("total", ["gpus", "processingUnits"])
+async def test_each_kind_of_total_has_a_column(
+    client: HttpClient, namespace: str, kubectl: Kubectl, total: str
+):
+    name = f"columns-{total.lower()}"
+    await client.create(RESOURCES["v1alpha1"], v1alpha1(name, namespace, **{total: 16}))
+    printed = kubectl("get", "mpijobs.v1alpha1.kubeflow.org", name, "-n", namespace)
+    _, row = printed.output.splitlines()
+    assert "16" in row.split()
 
 
 @pytest.mark.parametrize("version", RESOURCES)

@@ -107,6 +107,10 @@ def test_defaults_of_the_server_are_not_added_but_kept_if_they_were_written():
     assert set(written["spec"]) == {"slotsPerWorker", "mpiReplicaSpecs", "runPolicy"}
     given, _ = converted(v1(sshAuthMountPath="/root/.ssh"))
     assert given["spec"]["sshAuthMountPath"] == "/root/.ssh"
+    short, _ = converted(v1alpha1(replicas=1))
+    assert "slotsPerWorker" not in short["spec"]
+    assert "replicas" not in short["spec"]["mpiReplicaSpecs"]["Launcher"]
+    assert short["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1, "others make no workers"
 
 
 @pytest.mark.parametrize(
@@ -149,6 +153,24 @@ def with_container(role, **fields):
             id="a restart policy that v2beta1 has not",
         ),
         pytest.param(
+            v1(launcher={"restartPolicy": "ExitCode"}),
+            'spec.mpiReplicaSpecs[Launcher].restartPolicy: "ExitCode" is kept by the annotation '
+            'mpi-operator.kubeflow.org/launcher-restart-policy; the field becomes "Never"',
+            id="a restart policy of the launcher that an annotation has",
+        ),
+        pytest.param(
+            v1(worker={"restartPolicy": "Always"}),
+            'spec.mpiReplicaSpecs[Worker].restartPolicy: "Always" is kept by the annotation '
+            'mpi-operator.kubeflow.org/worker-restart-policy; the field becomes "OnFailure"',
+            id="a restart policy of workers that an annotation has",
+        ),
+        pytest.param(
+            v1(mainContainer="mpi"),
+            'spec.mainContainer: "mpi" is kept by the annotation '
+            "mpi-operator.kubeflow.org/main-container",
+            id="a field that is an annotation now",
+        ),
+        pytest.param(
             v1(runPolicy={"ttlSecondsAfterFinished": 60}),
             "ttlSecondsAfterFinished no longer deletes the MPIJob, only its launcher; the "
             'annotation mpi-operator.kubeflow.org/ttl-deletes-job: "true" restores that',
@@ -182,8 +204,8 @@ def with_container(role, **fields):
         ),
         pytest.param(
             with_container("Worker", args=["mpirun", "hi"]),
-            "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].args: array has no effect "
-            "and is dropped",
+            'spec.mpiReplicaSpecs[Worker].template.spec.containers[0].args: ["mpirun", '
+            '"hi"] has no effect and is dropped',
             id="arguments that nobody reads",
         ),
         pytest.param(
@@ -219,6 +241,9 @@ def test_notes(job, note):
         pytest.param(v1(runPolicy={"cleanPodPolicy": "Running"}), "cleanPodPolicy", id="clean-up"),
         pytest.param(v1(cleanPodPolicy="All"), "dropped", id="a field that has moved"),
         pytest.param(v1(mainContainer="mpi"), "dropped", id="a field that is an annotation now"),
+        pytest.param(
+            v1(launcher={"restartPolicy": "ExitCode"}), '"ExitCode" becomes', id="a restart policy"
+        ),
     ],
 )
 def test_nothing_is_said_about_what_stays_the_same(job, silent):
@@ -233,6 +258,22 @@ def test_what_the_target_cannot_say_is_named():
         "spec.mpiReplicaSpecs[Launcher].template.metadata" in note and "cannot say it" in note
         for note in notes
     ), notes
+
+
+def test_what_stays_in_the_file_but_means_nothing_there_is_named():
+    job = with_container("Worker", args=["hi"]) | {"apiVersion": "kubeflow.org/v2beta1"}
+    _, notes = converted(job, "--to", "v1")
+    [note] = (note for note in notes if ".args" in note)
+    assert note.endswith('.args: ["hi"] has no effect there: v1 cannot say it')
+
+
+def test_long_values_are_shortened():
+    job = with_container("Worker", args=["x" * 30, "y" * 30, "z" * 30])
+    _, notes = converted(job)
+    [note] = (note for note in notes if ".args" in note)
+    assert '"xxx' in note
+    assert "… has no effect" in note
+    assert "zz" not in note
 
 
 # --- files

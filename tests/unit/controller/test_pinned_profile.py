@@ -7,6 +7,7 @@ from mpi_operator.api.profiles import profile
 from mpi_operator.api.transport import Transport, transport
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.pinned_profile import pinned
+from mpi_operator.kube.resources import CONFIG_MAPS, Key
 from tests.support.observations import a_config_map, a_job
 from tests.support.worlds import World, running_world
 
@@ -73,7 +74,7 @@ def test_the_stored_transport_wins(given, stored, way):
     ("given", "stored", "version"),
     [
         pytest.param({}, {}, "v2beta1", id="neither"),
-        pytest.param({WRITTEN_IN: "v1"}, {}, "v1", id="not stored yet"),
+        pytest.param({WRITTEN_IN: "v1"}, {}, "v2beta1", id="a job of v2beta1, edited"),
         pytest.param({WRITTEN_IN: "v2beta1"}, {PROFILE: "v1"}, "v1", id="edited"),
         pytest.param({}, {PROFILE: "v1"}, "v1", id="removed"),
         pytest.param({WRITTEN_IN: "v1"}, {PROFILE: "v9"}, "v1", id="stored by nobody we know"),
@@ -86,15 +87,42 @@ def test_the_stored_version_wins(given, stored, version):
     assert profile(pinned(job, found)).version == version
 
 
+@pytest.mark.parametrize("left", [{"app": "pi"}, {}], ids=["the Go operator's", "anybody's"])
+def test_a_config_map_of_another_operator_says_nothing(left):
+    job = a_job(annotations={WRITTEN_IN: "v1"})
+    found = a_config_map(job)
+    found = replace(found, metadata=replace(found.metadata, labels=left))
+    assert profile(pinned(job, found)).version == "v1"
+
+
+def test_a_job_of_v1_that_another_operator_began_keeps_its_version_when_it_is_adopted():
+    world = World(annotations={WRITTEN_IN: "v1"})
+    world.reconcile()
+    left = {"metadata": {"labels": None, "annotations": None}}
+    world.cluster.patch(CONFIG_MAPS, Key("lab", "pi-config"), left)
+    world.restart()
+    world.rest()
+    assert notes(world)[PROFILE] == "v1"
+    assert world.config_map["metadata"]["labels"]["training.kubeflow.org/job-name"] == "pi"
+
+
 def test_a_job_that_was_never_seen_has_its_own_version():
     job = a_job(annotations={WRITTEN_IN: "v1"})
     assert pinned(job, None) is job
 
 
-def test_an_edit_changes_neither_a_running_job_nor_its_objects():
-    world = running_world(annotations={WRITTEN_IN: "v1"})
+@pytest.mark.parametrize(
+    ("given", "edited", "fails"),
+    [
+        pytest.param("v1", None, True, id="removed from a job of v1"),
+        pytest.param("v1", "v2beta1", True, id="changed in a job of v1"),
+        pytest.param("v2beta1", "v1", False, id="added to a job of v2beta1"),
+    ],
+)
+def test_an_edit_changes_neither_a_running_job_nor_its_objects(given, edited, fails):
+    world = running_world(annotations={WRITTEN_IN: given} if given != "v2beta1" else {})
     before = world.rest().snapshot()
-    edit = {"metadata": {"annotations": {WRITTEN_IN: None}}}
+    edit = {"metadata": {"annotations": {WRITTEN_IN: edited}}}
     world.cluster.patch(MPI_JOBS, world.key, edit)
     world.restart()
     after = world.rest().snapshot()
@@ -103,13 +131,19 @@ def test_an_edit_changes_neither_a_running_job_nor_its_objects():
     }
     world.worker_fails(0)
     world.rest()
-    assert world.conditions["Failed"] == "True WorkerFailed"
+    assert ("True WorkerFailed" in world.conditions.values()) == fails
 
 
-def test_a_change_of_the_hosts_keeps_it():
-    world = running_world(annotations={WRITTEN_IN: "v1"})
+@pytest.mark.parametrize(
+    ("given", "edited", "stored"),
+    [("v1", "v1", "v1"), ("v1", None, "v1"), ("v2beta1", "v1", None)],
+    ids=["a job of v1", "a job of v1, edited", "a job of v2beta1, edited"],
+)
+def test_a_change_of_the_hosts_keeps_it(given, edited, stored):
+    world = running_world(annotations={WRITTEN_IN: given})
+    world.cluster.patch(MPI_JOBS, world.key, {"metadata": {"annotations": {WRITTEN_IN: edited}}})
     world.scale(3)
     world.rest()
     world.all_workers_run()
     world.rest()
-    assert notes(world)[PROFILE] == "v1"
+    assert notes(world).get(PROFILE) == stored

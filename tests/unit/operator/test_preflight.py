@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.client import Page
-from mpi_operator.kube.resources import LEASES, PODS, Key, Resource
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, PODS, Key, Resource
 from mpi_operator.operator import preflight
 from mpi_operator.operator.exit_codes import Exit, ExitCode
 from mpi_operator.operator.health import Health
@@ -153,3 +154,32 @@ def test_the_advice_about_a_missing_crd_is_the_command_that_installs_it():
     assert exit.fields["advice"] == {
         "MPIJob": "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
     }
+
+
+class CrdServer:
+    """A client that has one CRD, or fails."""
+
+    def __init__(self, crd):
+        self.crd = crd
+
+    async def get(self, resource, name):
+        assert (resource, name) == (CUSTOM_RESOURCE_DEFINITIONS, "mpijobs.kubeflow.org")
+        if isinstance(self.crd, Exception):
+            raise self.crd
+        return self.crd
+
+
+@pytest.mark.parametrize(
+    ("crd", "warnings"),
+    [
+        pytest.param(custom_resource_definition(), 1, id="a webhook that nobody serves"),
+        pytest.param(v2beta1_only(), 0, id="no webhook"),
+        pytest.param({"spec": {}}, 0, id="no conversion"),
+        pytest.param(api_error(errors.Forbidden), 0, id="not permitted"),
+        pytest.param(errors.NotSent("connection refused"), 0, id="no API server"),
+    ],
+)
+async def test_a_webhook_that_this_operator_does_not_serve_is_mentioned(crd, warnings, caplog):
+    server: Any = CrdServer(crd)
+    await preflight.warn_of_missing_webhook(server)
+    assert ["v2beta1-only" in record.advice for record in caplog.records] == [True] * warnings
