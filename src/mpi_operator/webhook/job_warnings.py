@@ -7,6 +7,7 @@ from typing import TypeAlias
 from mpi_operator.api import FieldError, annotations, decode, types
 from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.api.conversion.places import Place, given
+from mpi_operator.api.conversion.roles import worker_container
 from mpi_operator.api.schema_validation import validate
 from mpi_operator.kube.resources import Manifest
 
@@ -93,6 +94,6 @@ def _ignored(job: Manifest, winners: Mapping[Place, Place]) -> Iterator[_Warning
 
 
 def _idle_args(job: Manifest) -> Iterator[_Warning]:
-    container = (*_WORKER, "template", "spec", "containers", "0")
+    container = worker_container(job)
     if given(job, (*container, "args")) and not given(job, (*container, "command")):
         yield (*container, "args"), "ignored, because the worker has no command"

@@ -26,10 +26,9 @@ from .old_version import OldVersion, View
 from .places import Place, given, with_value
 from .replica_counts import with_zeros, without_zeros
 from .roles import (
+    IDLE_ARGS,
     LAUNCHER_POLICY,
     POLICIES,
-    WORKER_ARGS,
-    WORKER_COMMAND,
     WORKER_POLICY,
     implied_policies,
     with_hub_policies,
@@ -51,7 +50,7 @@ _FIELDS = (
 _OWN_GROUPS = (
     (("spec", "cleanPodPolicy"), CLEAN_POD_POLICY),
     (LAUNCHER_POLICY, BACKOFF_LIMIT),
-    (WORKER_COMMAND, WORKER_ARGS),
+    IDLE_ARGS,
 )
 _HUB_GROUPS = _OWN_GROUPS[1:]
 

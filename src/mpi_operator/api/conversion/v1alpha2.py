@@ -20,10 +20,9 @@ from .old_version import OldVersion, View
 from .places import Place, given, with_value
 from .replica_counts import with_zeros, without_zeros
 from .roles import (
+    IDLE_ARGS,
     LAUNCHER_POLICY,
     POLICIES,
-    WORKER_ARGS,
-    WORKER_COMMAND,
     implied_policies,
     with_hub_policies,
     without_idle_args,
@@ -41,8 +40,8 @@ _FIELDS = (
         values={"IntelMPI": "Intel"},
     ),
 )
-_OWN_GROUPS = (*((each.own, each.hub) for each in _FIELDS), (WORKER_COMMAND, WORKER_ARGS))
-_HUB_GROUPS = ((WORKER_COMMAND, WORKER_ARGS),)
+_OWN_GROUPS = (*((each.own, each.hub) for each in _FIELDS), IDLE_ARGS)
+_HUB_GROUPS = (IDLE_ARGS,)
 
 
 def up(job: Manifest, view: View) -> Manifest:

@@ -18,6 +18,8 @@ from tests.unit.api.conversion.jobs import (
 
 ARGS = f"{WORKER}.template.spec.containers.0.args"
 COMMAND = f"{WORKER}.template.spec.containers.0.command"
+CONTAINERS = f"{WORKER}.template.spec.containers"
+TWO = [{"name": "proxy", "args": ["serve"]}, {"name": "mpi", "args": ["mpirun"]}]
 GPU = f"{LAUNCHER}.template.spec.containers.0.resources.limits"
 RULES = [
     ("v1", {}, {f"{LAUNCHER}.restartPolicy": "Never", f"{WORKER}.restartPolicy": "Never"},
@@ -41,6 +43,16 @@ RULES = [
      "arguments of a v1 worker with a command stay"),
     ("v1alpha2", {ARGS: ["mpirun"]}, {ARGS: ABSENT},
      "arguments of a v1alpha2 worker without a command go"),
+    *((version, {CONTAINERS: TWO, "spec.mainContainer": "mpi"},
+       {f"{CONTAINERS}.0.args": ["serve"], f"{CONTAINERS}.1.args": ABSENT},
+       f"only the main container of a {version} worker loses its arguments")
+      for version in ("v1", "v1alpha2")),
+    ("v1", {CONTAINERS: TWO, "spec.mainContainer": "gone"},
+     {f"{CONTAINERS}.0.args": ABSENT, f"{CONTAINERS}.1.args": ["mpirun"]},
+     "a main container that workers do not have is their first one"),
+    ("v1", {CONTAINERS: TWO, "metadata.annotations": {names.MAIN_CONTAINER: "mpi"}},
+     {f"{CONTAINERS}.0.args": ["serve"], f"{CONTAINERS}.1.args": ABSENT},
+     "the annotation names the main container as well"),
     ("v1", {GPU: {"nvidia.com/gpu": 1}}, {"spec.runLauncherAsWorker": True},
      "a v1 launcher with a GPU is a worker as well"),
     ("v1", {GPU: {"nvidia.com/gpu": 1}, "spec.runLauncherAsWorker": False},
