@@ -90,8 +90,8 @@ TEMPLATES = objects(
         ),
     }
 )
-POLICIES: Json = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
-CLEAN_POD_POLICIES: Json = st.sampled_from(["None", "All", "Running"])
+POLICIES: Json = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode", ""])
+CLEAN_POD_POLICIES: Json = st.sampled_from(["None", "All", "Running", ""])
 MAIN_CONTAINERS: Json = st.sampled_from(["mpi", "sidecar", "a", ""])
 COUNTS: Json = st.integers(0, 8)
 ROLES = objects(
@@ -115,6 +115,7 @@ RUN_POLICIES = objects(
                 "kubeflow.org/training-operator",
                 "kubeflow.org/mpi-operator",
                 "kueue.x-k8s.io/multikueue",
+                "",
             ]
         ),
     }
@@ -132,7 +133,7 @@ _V1 = {"cleanPodPolicy": odd(CLEAN_POD_POLICIES), "mainContainer": odd(MAIN_CONT
 _V1ALPHA2 = {
     "backoffLimit": odd(COUNTS),
     "activeDeadlineSeconds": odd(COUNTS),
-    "mpiDistribution": odd(st.sampled_from(["OpenMPI", "IntelMPI", "MPICH"])),
+    "mpiDistribution": odd(st.sampled_from(["OpenMPI", "IntelMPI", "MPICH", ""])),
 }
 _V1ALPHA1 = {
     "gpus": odd(COUNTS),

@@ -2,6 +2,7 @@
 
 from mpi_operator.api.types import Manifest
 
+from .empty_choices import without_empty_choices
 from .fields import (
     ACTIVE_DEADLINE,
     BACKOFF_LIMIT,
@@ -46,7 +47,7 @@ _HUB_GROUPS = (IDLE_ARGS,)
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1alpha2 in the hub."""
-    job = main_container_up(moved_up(job, _FIELDS))
+    job = main_container_up(moved_up(without_empty_choices(job), _FIELDS))
     for place in POLICIES:
         job = _policy_up(job, place, view)
     if view.is_own:

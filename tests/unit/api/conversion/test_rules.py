@@ -89,6 +89,20 @@ RULES = [
      "only a launcher of v1alpha2 can be Never"),
     ("v1alpha2", {f"{LAUNCHER}.restartPolicy": "ExitCode"},
      {f"{LAUNCHER}.restartPolicy": "OnFailure"}, "v1alpha2 has no ExitCode logic"),
+    ("v1", {f"{LAUNCHER}.restartPolicy": "", f"{WORKER}.restartPolicy": ""},
+     {f"{LAUNCHER}.restartPolicy": "Never", f"{WORKER}.restartPolicy": "Never"},
+     "an empty restart policy of v1 is its default"),
+    ("v1alpha2", {f"{LAUNCHER}.restartPolicy": "", f"{WORKER}.restartPolicy": ""},
+     {f"{LAUNCHER}.restartPolicy": "OnFailure", f"{WORKER}.restartPolicy": "OnFailure"},
+     "an empty restart policy of v1alpha2 is its default"),
+    ("v1", {"spec.cleanPodPolicy": "All", "spec.runPolicy.cleanPodPolicy": ""},
+     {"spec.runPolicy.cleanPodPolicy": "All"}, "an empty clean pod policy does not win"),
+    ("v1alpha2", {"spec.cleanPodPolicy": "", "spec.runPolicy.cleanPodPolicy": "Running"},
+     {"spec.runPolicy.cleanPodPolicy": "Running"}, "nor does one of v1alpha2"),
+    ("v1", {"spec.runPolicy.managedBy": ""}, {"spec.runPolicy.managedBy": ABSENT},
+     "an empty manager is none"),
+    ("v1alpha2", {"spec.mpiDistribution": ""}, {"spec.mpiImplementation": "OpenMPI"},
+     "an empty distribution is the default one"),
 ]  # fmt: skip
 
 
