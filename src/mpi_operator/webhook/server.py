@@ -132,11 +132,18 @@ def _decide(body: bytes, decide: Decide) -> Answer:
     return admission_response.review(uid, admission), outcome
 
 
+class CannotListen(OSError):
+    """The port is in use, or may not be used."""
+
+
 @asynccontextmanager
 async def served(
     app: web.Application, context: SSLContext, port: int, host: str | None = None
 ) -> AsyncIterator[int]:
-    """Serve over TLS, by default on every address; yields the port. OSError if it is in use."""
+    """Serve over TLS, by default on every address; yields the port.
+
+    CannotListen if it is in use.
+    """
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -146,13 +153,19 @@ async def served(
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=context)
-        await site.start()
+        await _listen(web.TCPSite(runner, host, port, ssl_context=context))
         bound: int = runner.addresses[0][1]
         logger.info("Serving webhooks", extra={"port": bound})
         yield bound
     finally:
         await _close(runner)
+
+
+async def _listen(site: web.TCPSite) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        raise CannotListen(str(error)) from error
 
 
 async def _close(runner: web.AppRunner) -> None:
