@@ -89,7 +89,7 @@ async def test_credentials_that_cannot_be_read_are_not_a_port_in_use():
         async with webhooks.served(Options(webhook_port=0), unreadable, CollectorRegistry()):
             pass
     assert raised.value.code is ExitCode.BAD_CONFIGURATION
-    assert "/run/token" in raised.value.fields["error"]
+    assert "/run/token" in str(raised.value.fields["error"])
 
 
 async def test_a_port_in_use_is_one():
