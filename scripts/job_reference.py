@@ -44,7 +44,7 @@ def _fields(parent: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def _kind(field: Schema) -> str:
-    kind = " or ".join(f"`{value}`" for value in field.get("enum", ())) or field["type"]
+    kind = " or ".join(f"`{value}`" for value in field.get("enum", ()) if value) or field["type"]
     return f"{kind}, at least {field['minimum']}" if "minimum" in field else kind
 
 

@@ -81,16 +81,17 @@ async def uninstall(client: HttpClient) -> None:
 
 async def install_without_rules(client: HttpClient) -> None:
     """Our definition as it might have been before it had rules: types only."""
-    definition = _without_rules(v2beta1_only())
+    definition = without_rules(v2beta1_only())
     await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
     await until(lambda: _is_served(client))
 
 
-def _without_rules(part: Any) -> Any:
+def without_rules(part: Any) -> Any:
+    """A schema, or anything that contains schemas, with types only."""
     if isinstance(part, dict):
         rules = ("x-kubernetes-validations", "minimum", "maximum", "enum")
-        return {k: _without_rules(v) for k, v in part.items() if k not in rules}
-    return [_without_rules(each) for each in part] if isinstance(part, list) else part
+        return {k: without_rules(v) for k, v in part.items() if k not in rules}
+    return [without_rules(each) for each in part] if isinstance(part, list) else part
 
 
 async def _is_gone(client: HttpClient, name: str) -> bool:

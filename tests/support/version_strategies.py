@@ -90,8 +90,9 @@ TEMPLATES = objects(
         ),
     }
 )
-POLICIES: Json = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
-CLEAN_POD_POLICIES: Json = st.sampled_from(["None", "All", "Running"])
+POLICIES: Json = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode", ""])
+CLEAN_POD_POLICIES: Json = st.sampled_from(["None", "All", "Running", ""])
+MAIN_CONTAINERS: Json = st.sampled_from(["mpi", "sidecar", "a", ""])
 COUNTS: Json = st.integers(0, 8)
 ROLES = objects(
     {
@@ -114,6 +115,7 @@ RUN_POLICIES = objects(
                 "kubeflow.org/training-operator",
                 "kubeflow.org/mpi-operator",
                 "kueue.x-k8s.io/multikueue",
+                "",
             ]
         ),
     }
@@ -127,11 +129,11 @@ _SHARED: Mapping[str, Json] = {
     "launcherCreationPolicy": st.sampled_from(["AtStartup", "WaitForWorkersReady"]),
     "mpiImplementation": odd(st.sampled_from(["OpenMPI", "Intel", "MPICH"])),
 }
-_V1 = {"cleanPodPolicy": odd(CLEAN_POD_POLICIES), "mainContainer": odd(st.sampled_from(["a", ""]))}
+_V1 = {"cleanPodPolicy": odd(CLEAN_POD_POLICIES), "mainContainer": odd(MAIN_CONTAINERS)}
 _V1ALPHA2 = {
     "backoffLimit": odd(COUNTS),
     "activeDeadlineSeconds": odd(COUNTS),
-    "mpiDistribution": odd(st.sampled_from(["OpenMPI", "IntelMPI", "MPICH"])),
+    "mpiDistribution": odd(st.sampled_from(["OpenMPI", "IntelMPI", "MPICH", ""])),
 }
 _V1ALPHA1 = {
     "gpus": odd(COUNTS),
@@ -142,7 +144,7 @@ _V1ALPHA1 = {
     "replicas": odd(COUNTS),
     "launcherOnMaster": odd(st.booleans()),
     "template": odd(TEMPLATES),
-    "mainContainer": odd(st.just("a")),
+    "mainContainer": odd(MAIN_CONTAINERS),
     "backoffLimit": odd(COUNTS),
     "activeDeadlineSeconds": odd(COUNTS),
 }
@@ -182,7 +184,7 @@ SETTINGS: Json = st.fixed_dictionaries(
     {},
     optional={
         "example.com/note": st.just("a"),
-        names.MAIN_CONTAINER: st.sampled_from(["a", "b"]),
+        names.MAIN_CONTAINER: MAIN_CONTAINERS,
         names.LAUNCHER_RESTART_POLICY: POLICIES,
         names.WORKER_RESTART_POLICY: POLICIES,
         names.WRITTEN_IN: st.sampled_from([*VERSIONS, "v7"]),

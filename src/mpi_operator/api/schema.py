@@ -107,6 +107,7 @@ class Generator:
     kubernetes: Mapping[str, Callable[[], Schema]] = field(default_factory=lambda: KUBERNETES)
     with_docs: bool = False
     is_open: bool = False  # whether objects accept unknown fields
+    allows_empty: bool = False  # whether an empty choice means that there is none, as in Go
 
     def of(self, cls: type[msgspec.Struct]) -> Schema:
         """The schema of a struct, with its CEL rules."""
@@ -153,6 +154,9 @@ class Generator:
                 return dict(OPEN)
             case inspect.DictType(value_type=inner):
                 return {"type": "object", "additionalProperties": self._value(inner)}
+            case inspect.EnumType() if self.allows_empty:
+                choices = _scalar(info)
+                return choices | {"enum": [*choices["enum"], ""]}
             case _:
                 return _scalar(info)
 

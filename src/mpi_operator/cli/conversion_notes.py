@@ -9,6 +9,7 @@ from typing import Any
 
 from mpi_operator.api import annotations, labels
 from mpi_operator.api.conversion import UnitSettings, convert
+from mpi_operator.api.conversion.roles import worker_container
 from mpi_operator.api.field_errors import Path, shown
 from mpi_operator.api.profiles import PROFILES, Profile
 from mpi_operator.api.types import VERSION, Manifest
@@ -156,7 +157,8 @@ def _differences(
 
 def _idle_workers(change: Change) -> Iterator[str]:
     """Old versions reached workers with kubectl, so that `sleep` was enough."""
-    path = ("mpiReplicaSpecs", "Worker", "template", "spec", "containers", 0, "command")
+    _, *parents, index = worker_container(change.after)
+    path: tuple[str | int, ...] = (*parents, int(index), "command")
     command = _at(change.after, "spec", *path)
     if isinstance(command, list) and command and PurePosixPath(str(command[0])).name == "sleep":
         yield f"{_text(path)}: workers that sleep start no sshd; remove the command"

@@ -11,11 +11,12 @@ from functools import partial
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.api.conversion import UnitSettings, convert
+from mpi_operator.kube import config
 from mpi_operator.kube.resources import Key
 from mpi_operator.webhook import admission
 from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
-from mpi_operator.webhook.server import Decisions
+from mpi_operator.webhook.server import CannotListen, Decisions
 from mpi_operator.webhook.service import Connect, Settings, webhook
 
 from .exit_codes import Exit, ExitCode
@@ -36,11 +37,13 @@ async def served(
     )
     try:
         await thread.start()
-    except OSError as error:
+    except CannotListen as error:
         port = options.webhook_port
         raise Exit(
             ExitCode.PORT_IN_USE, "Cannot listen on a port", port=port, error=str(error)
         ) from error
+    except (config.ConfigError, OSError) as error:  # a file with a token, a CA or a key
+        raise Exit(ExitCode.BAD_CONFIGURATION, "No usable credentials", error=str(error)) from error
     async with thread, background(thread.ended()) as ended:
         yield ended
 

@@ -19,6 +19,8 @@ from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
 
+from .books_size import bounded, size_error
+
 logger = logging.getLogger(__name__)
 
 API_VERSION = "apiextensions.k8s.io/v1"
@@ -94,7 +96,9 @@ def _version(desired: str) -> str:
 
 def _converted(manifest: Manifest, version: str, convert: Convert) -> Manifest:
     try:
-        return convert(manifest, version)
+        return _with_bounded_books(manifest, convert(manifest, version), version)
+    except Failed:
+        raise
     except UnknownVersion as error:
         raise Failed(f"{_name(manifest)}: {error}") from error
     except Exception as error:
@@ -110,6 +114,14 @@ def _converted(manifest: Manifest, version: str, convert: Convert) -> Manifest:
             },
         )
         raise Failed(f"{_name(manifest)}: a bug in the conversion to {version}") from error
+
+
+def _with_bounded_books(manifest: Manifest, converted: Manifest, version: str) -> Manifest:
+    if version != types.VERSION:
+        return bounded(converted)
+    if error := size_error(manifest, converted):
+        raise Failed(f"{_name(manifest)}: {error}")
+    return converted
 
 
 def where(error: BaseException) -> str:

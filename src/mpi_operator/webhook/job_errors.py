@@ -8,6 +8,7 @@ from mpi_operator.api.conversion.places import given
 from mpi_operator.api.field_errors import Path, required
 from mpi_operator.kube.resources import Manifest
 
+from .books_size import size_error
 from .own_terms import translated
 
 _SPEC = Path().field("spec")
@@ -17,7 +18,10 @@ _NAME = Path().field("metadata").field("name")
 
 def errors(job: Manifest, version: str, units: UnitSettings) -> list[FieldError]:
     """Every error in the spec and the name of a job."""
-    found = translated(version, _errors(convert(job, types.VERSION, units)))
+    hub = convert(job, types.VERSION, units)
+    if problem := size_error(job, hub):
+        return [FieldError(_SPEC, problem)]
+    found = translated(version, _errors(hub))
     return [*(_total_errors(job) if version == "v1alpha1" else ()), *found]
 
 

@@ -6,7 +6,9 @@ from typing import TypeAlias
 
 from mpi_operator.api import FieldError, annotations, decode, types
 from mpi_operator.api.conversion import UnitSettings, convert
+from mpi_operator.api.conversion.empty_choices import without_empty_choices
 from mpi_operator.api.conversion.places import Place, given
+from mpi_operator.api.conversion.roles import worker_container
 from mpi_operator.api.schema_validation import validate
 from mpi_operator.kube.resources import Manifest
 
@@ -28,7 +30,8 @@ def warnings(job: Manifest, version: str, units: UnitSettings) -> Iterator[Field
         yield from hub
         return
     schema = schema_of(version)
-    for place, message in _OF_VERSION[version](job) if _is_written_in(job, version) else ():
+    own = _OF_VERSION[version](without_empty_choices(job))
+    for place, message in own if _is_written_in(job, version) else ():
         yield FieldError(written(place, schema), message)
     for unknown in validate(job, schema).unknown_fields:
         yield FieldError(unknown.path, decode.typo_hint(unknown))
@@ -93,6 +96,6 @@ def _ignored(job: Manifest, winners: Mapping[Place, Place]) -> Iterator[_Warning
 
 
 def _idle_args(job: Manifest) -> Iterator[_Warning]:
-    container = (*_WORKER, "template", "spec", "containers", "0")
+    container = worker_container(job)
     if given(job, (*container, "args")) and not given(job, (*container, "command")):
         yield (*container, "args"), "ignored, because the worker has no command"

@@ -154,6 +154,10 @@ def _decide(body: bytes, decide: Decide) -> Answer:
     return admission_response.review(uid, admission), outcome
 
 
+class CannotListen(OSError):
+    """The port is in use, or may not be used."""
+
+
 @asynccontextmanager
 async def served(
     app: web.Application,
@@ -162,18 +166,16 @@ async def served(
     host: str | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[int]:
-    """Serve over TLS, by default on every address; yields the port. OSError if it is in use."""
+    """Serve over TLS, by default on every address; yields the port.
+
+    CannotListen if it is in use.
+    """
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     assert runner.server is not None
     try:
-        listening = await asyncio.get_running_loop().create_server(
-            connections.factory(runner.server, limits or Limits()),
-            host,
-            port,
-            ssl=context,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-            backlog=_BACKLOG,
+        listening = await _listen(
+            connections.factory(runner.server, limits or Limits()), context, port, host
         )
         bound: int = listening.sockets[0].getsockname()[1]
         logger.info("Serving webhooks", extra={"port": bound})
@@ -183,6 +185,22 @@ async def served(
             listening.close()
     finally:
         await _close(runner)
+
+
+async def _listen(
+    factory: Callable[[], asyncio.BaseProtocol], context: SSLContext, port: int, host: str | None
+) -> asyncio.Server:
+    try:
+        return await asyncio.get_running_loop().create_server(
+            factory,
+            host,
+            port,
+            ssl=context,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            backlog=_BACKLOG,
+        )
+    except OSError as error:
+        raise CannotListen(str(error)) from error
 
 
 async def _close(runner: web.AppRunner) -> None:

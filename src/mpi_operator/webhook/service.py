@@ -51,7 +51,10 @@ class Settings:
 async def webhook(
     settings: Settings, connect: Connect, decisions: Decisions, metrics: WebhookMetrics
 ) -> AsyncIterator[int]:
-    """Serve until left; yields the port. OSError if it is in use."""
+    """Serve until left; yields the port.
+
+    CannotListen if it is in use, and what `connect` raises.
+    """
     live = LiveContext()
     certificates = CertificateKeeper(
         Wanted(settings.secret, settings.names, settings.times), live, metrics

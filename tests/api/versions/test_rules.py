@@ -104,6 +104,19 @@ ACCEPTED = [
     pytest.param(v1(slotsPerWorker=None, runPolicy=None), id="v1: nulls"),
     pytest.param(v1(mpiImplementation="Intel", runLauncherAsWorker=True), id="v1: newer fields"),
     pytest.param(v1(madeUp={"by": "a client"}), id="v1: an unknown field"),
+    pytest.param(
+        v1(
+            cleanPodPolicy="",
+            runPolicy={"cleanPodPolicy": "", "managedBy": ""},
+            worker={"restartPolicy": ""},
+        ),
+        id="v1: empty choices",
+    ),
+    pytest.param(
+        v1alpha2(cleanPodPolicy="", mpiDistribution="", launcher={"restartPolicy": ""}),
+        id="v1alpha2: empty choices",
+    ),
+    pytest.param(v1alpha1(replicas=1, processingResourceType=""), id="v1alpha1: an empty choice"),
     pytest.param(v1alpha2(mpiDistribution="IntelMPI"), id="v1alpha2: Intel MPI"),
     pytest.param(v1alpha1(gpus=4), id="v1alpha1: four GPUs"),
     pytest.param(v1alpha1(gpus=24), id="v1alpha1: GPUs of three nodes"),

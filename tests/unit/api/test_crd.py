@@ -116,11 +116,13 @@ def test_warnings_know_every_field_of_an_old_version(version):
     ("version", "field", "limits"),
     [
         pytest.param("v1", "slotsPerWorker", {"minimum": 0}, id="slots"),
-        pytest.param("v1", "cleanPodPolicy", {"enum": ["All", "None", "Running"]}, id="clean-up"),
+        pytest.param(
+            "v1", "cleanPodPolicy", {"enum": ["All", "None", "Running", ""]}, id="clean-up"
+        ),
         pytest.param(
             "v1alpha2",
             "mpiDistribution",
-            {"enum": ["OpenMPI", "IntelMPI", "MPICH"]},
+            {"enum": ["OpenMPI", "IntelMPI", "MPICH", ""]},
             id="distribution",
         ),
         pytest.param("v1alpha1", "gpus", {"minimum": 1}, id="GPUs"),
@@ -129,7 +131,7 @@ def test_warnings_know_every_field_of_an_old_version(version):
         pytest.param(
             "v1alpha1",
             "processingResourceType",
-            {"enum": ["nvidia.com/gpu", "cpu"]},
+            {"enum": ["nvidia.com/gpu", "cpu", ""]},
             id="resource type",
         ),
     ],

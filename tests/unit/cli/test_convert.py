@@ -203,6 +203,16 @@ def with_container(role, **fields):
             id="workers that sleep",
         ),
         pytest.param(
+            changed(
+                v1(mainContainer="mpi"),
+                "spec.mpiReplicaSpecs.Worker.template.spec.containers",
+                [{"name": "proxy"}, {"name": "mpi", "command": ["sleep"]}],
+            ),
+            "spec.mpiReplicaSpecs[Worker].template.spec.containers[1].command: workers that sleep "
+            "start no sshd; remove the command",
+            id="workers that sleep in a main container that is not the first",
+        ),
+        pytest.param(
             with_container("Worker", args=["mpirun", "hi"]),
             'spec.mpiReplicaSpecs[Worker].template.spec.containers[0].args: ["mpirun", '
             '"hi"] has no effect and is dropped',

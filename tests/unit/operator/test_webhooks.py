@@ -1,13 +1,19 @@
 """The webhook as a part of the operator."""
 
+import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Never
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube.resources import Key
 from mpi_operator.operator import webhooks
+from mpi_operator.operator.exit_codes import Exit, ExitCode
 from mpi_operator.operator.options import Options, ResourceType
 
 
@@ -70,3 +76,26 @@ def test_nothing_of_it_is_loaded_unless_it_is_on():
     code = "import sys, mpi_operator.operator.main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not [each for each in done.stdout.split() if each.startswith("mpi_operator.webhook")]
+
+
+@asynccontextmanager
+async def unreadable() -> AsyncIterator[Never]:
+    raise PermissionError(13, "Permission denied", "/run/token")
+    yield
+
+
+async def test_credentials_that_cannot_be_read_are_not_a_port_in_use():
+    with pytest.raises(Exit) as raised:
+        async with webhooks.served(Options(webhook_port=0), unreadable, CollectorRegistry()):
+            pass
+    assert raised.value.code is ExitCode.BAD_CONFIGURATION
+    assert "/run/token" in str(raised.value.fields["error"])
+
+
+async def test_a_port_in_use_is_one():
+    with socket.create_server(("", 0)) as taken:
+        options = Options(webhook_port=taken.getsockname()[1])
+        with pytest.raises(Exit) as raised:
+            async with webhooks.served(options, unreadable, CollectorRegistry()):
+                pass
+    assert raised.value.code is ExitCode.PORT_IN_USE

@@ -270,6 +270,20 @@ def test_an_update_that_adds_an_error_is_refused_for_that(before, after, message
             id="v1: arguments without a command",
         ),
         pytest.param(
+            old(
+                "v1",
+                mainContainer="mpi",
+                worker={
+                    "template": template(
+                        containers=[{"name": "proxy"}, {"name": "mpi", "args": ["c"]}]
+                    )
+                },
+            ),
+            "spec.mpiReplicaSpecs[Worker].template.spec.containers[1].args: ignored, because the "
+            "worker has no command",
+            id="v1: arguments of a main container that is not the first",
+        ),
+        pytest.param(
             old("v1", slotsPerWorkr=2),
             "spec.slotsPerWorkr: unknown field, ignored; did you mean slotsPerWorker?",
             id="v1: a typo",

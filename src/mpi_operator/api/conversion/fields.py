@@ -71,12 +71,16 @@ def own_place(fields: Iterable[Field], place: tuple[Hashable, ...]) -> tuple[Has
     return place
 
 
+def main_container(job: Manifest) -> str:
+    """The name of the main container, from the field or the annotation; empty if there is none."""
+    name = given(job, MAIN_CONTAINER)
+    return name if isinstance(name, str) and name else text(job, names.MAIN_CONTAINER)
+
+
 def main_container_up(job: Manifest) -> Manifest:
     """The job with its `mainContainer` as the annotation that the hub has for it."""
-    name = given(job, MAIN_CONTAINER)
-    if isinstance(name, str) and name:
-        return with_annotations(job, {names.MAIN_CONTAINER: name})
-    return job
+    name = main_container(job)
+    return with_annotations(job, {names.MAIN_CONTAINER: name}) if name else job
 
 
 def main_container_down(job: Manifest) -> Manifest:

@@ -4,7 +4,8 @@
 `[place, guard]`, the value is absent, or `[place, guard, value]`. The guard is a hash of what the
 mapping made, so that an entry loses to a later edit in another version. Entries about places that
 stand for the same facts (a *group*) are guarded by all of them, and entries inside an item of a
-list by the item's name.
+list by the item's name. ANY in the places of a group stands for one item of a list, the same in all
+of them.
 
 The entries of a job come from an annotation that anybody can write: whatever does not fit is
 ignored, and only `spec` is ever changed. Never `status`: a job's author may not write that.
@@ -21,6 +22,7 @@ from mpi_operator.api.types import Manifest
 from .places import ABSENT, Place, value_at
 
 ROOT = "spec"
+ANY = "*"
 
 Entry: TypeAlias = list[Any]
 _Group: TypeAlias = tuple[Place, ...]
@@ -164,9 +166,14 @@ def _items_around(mapped: Manifest, place: Place) -> list[str]:
 def _group(place: Place, groups: Groups) -> _Group:
     """The group that a place belongs to; empty if there is none."""
     for group in groups:
-        if any(place[: len(fact)] == fact[: len(place)] for fact in group):
-            return group
+        for fact in group:
+            if all(wanted in (key, ANY) for key, wanted in zip(place, fact, strict=False)):
+                return _bound(group, dict(zip(fact, place, strict=False)).get(ANY, ANY))
     return ()
+
+
+def _bound(group: _Group, item: str) -> _Group:
+    return tuple(tuple(item if key == ANY else key for key in fact) for fact in group)
 
 
 def _plant(tree: dict[str, Any], place: Place, new: Any) -> None:

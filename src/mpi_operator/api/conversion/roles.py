@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 from mpi_operator.api.types import Manifest
 
-from .fields import LAUNCHER, WORKER, with_implied
+from .fields import LAUNCHER, WORKER, main_container, with_implied
+from .lossless import ANY
 from .places import Place, given, value_at, without
 
 LAUNCHER_POLICY, WORKER_POLICY = (*LAUNCHER, "restartPolicy"), (*WORKER, "restartPolicy")
 POLICIES = (LAUNCHER_POLICY, WORKER_POLICY)
 
-_FIRST_CONTAINER = ("template", "spec", "containers", "0")
-WORKER_COMMAND = (*WORKER, *_FIRST_CONTAINER, "command")
-WORKER_ARGS = (*WORKER, *_FIRST_CONTAINER, "args")
+_WORKER_CONTAINERS = (*WORKER, "template", "spec", "containers")
+IDLE_ARGS = ((*_WORKER_CONTAINERS, ANY, "command"), (*_WORKER_CONTAINERS, ANY, "args"))
 
 _HUB_POLICY: Mapping[Place, str] = {LAUNCHER_POLICY: "OnFailure", WORKER_POLICY: "Never"}
 
@@ -33,4 +33,13 @@ def without_idle_args(job: Manifest) -> Manifest:
 
     The old operators replaced both; Flyte puts the launcher's line there.
     """
-    return job if given(job, WORKER_COMMAND) else without(job, WORKER_ARGS)
+    container = worker_container(job)
+    return job if given(job, (*container, "command")) else without(job, (*container, "args"))
+
+
+def worker_container(job: Manifest) -> Place:
+    """The main container of workers: the one that the job names, if they have it, or the first."""
+    containers, name = given(job, _WORKER_CONTAINERS), main_container(job)
+    found = containers if name and isinstance(containers, list) else []
+    named = (str(index) for index, each in enumerate(found) if given(each, ("name",)) == name)
+    return (*_WORKER_CONTAINERS, next(named, "0"))

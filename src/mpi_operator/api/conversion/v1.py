@@ -6,6 +6,7 @@ from typing import Any
 from mpi_operator.api import annotations as names
 from mpi_operator.api.types import Manifest
 
+from .empty_choices import without_empty_choices
 from .fields import (
     BACKOFF_LIMIT,
     CLEAN_POD_POLICY,
@@ -26,10 +27,9 @@ from .old_version import OldVersion, View
 from .places import Place, given, with_value
 from .replica_counts import with_zeros, without_zeros
 from .roles import (
+    IDLE_ARGS,
     LAUNCHER_POLICY,
     POLICIES,
-    WORKER_ARGS,
-    WORKER_COMMAND,
     WORKER_POLICY,
     implied_policies,
     with_hub_policies,
@@ -51,7 +51,7 @@ _FIELDS = (
 _OWN_GROUPS = (
     (("spec", "cleanPodPolicy"), CLEAN_POD_POLICY),
     (LAUNCHER_POLICY, BACKOFF_LIMIT),
-    (WORKER_COMMAND, WORKER_ARGS),
+    IDLE_ARGS,
 )
 _HUB_GROUPS = _OWN_GROUPS[1:]
 
@@ -68,7 +68,7 @@ _INSTEAD: Mapping[Place, Mapping[str, str]] = {
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1 in the hub."""
-    job = main_container_up(moved_up(job, _FIELDS))
+    job = main_container_up(moved_up(without_empty_choices(job), _FIELDS))
     if view.is_own:
         job = with_implied(job, _implied(job))
         job = _without_retries(without_idle_args(job))

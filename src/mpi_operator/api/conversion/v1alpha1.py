@@ -7,6 +7,7 @@ from mpi_operator.api import annotations as names
 from mpi_operator.api.types import Manifest
 
 from . import launcher_status, units
+from .empty_choices import without_empty_choices
 from .fields import (
     ACTIVE_DEADLINE,
     BACKOFF_LIMIT,
@@ -95,7 +96,7 @@ _MASTER_PLACEMENT: Mapping[Place, object] = {
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1alpha1 in the hub."""
-    job = launcher_status.up(job)
+    job = launcher_status.up(without_empty_choices(job))
     spec = job.get("spec")
     if isinstance(spec, dict):
         workers = units.allocation(spec, _remembered(job), view.units)

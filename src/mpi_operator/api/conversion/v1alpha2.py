@@ -2,6 +2,7 @@
 
 from mpi_operator.api.types import Manifest
 
+from .empty_choices import without_empty_choices
 from .fields import (
     ACTIVE_DEADLINE,
     BACKOFF_LIMIT,
@@ -20,10 +21,9 @@ from .old_version import OldVersion, View
 from .places import Place, given, with_value
 from .replica_counts import with_zeros, without_zeros
 from .roles import (
+    IDLE_ARGS,
     LAUNCHER_POLICY,
     POLICIES,
-    WORKER_ARGS,
-    WORKER_COMMAND,
     implied_policies,
     with_hub_policies,
     without_idle_args,
@@ -41,13 +41,13 @@ _FIELDS = (
         values={"IntelMPI": "Intel"},
     ),
 )
-_OWN_GROUPS = (*((each.own, each.hub) for each in _FIELDS), (WORKER_COMMAND, WORKER_ARGS))
-_HUB_GROUPS = ((WORKER_COMMAND, WORKER_ARGS),)
+_OWN_GROUPS = (*((each.own, each.hub) for each in _FIELDS), IDLE_ARGS)
+_HUB_GROUPS = (IDLE_ARGS,)
 
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1alpha2 in the hub."""
-    job = main_container_up(moved_up(job, _FIELDS))
+    job = main_container_up(moved_up(without_empty_choices(job), _FIELDS))
     for place in POLICIES:
         job = _policy_up(job, place, view)
     if view.is_own:

@@ -12,21 +12,30 @@ from mpi_operator.api.cel import (
     Rule,
     containers,
     name_rules,
+    some_workers,
+    unless_stored,
 )
 
 from . import v1, v1alpha1, v1alpha2
 
 # Only for changes: the launcher of a new job may run ranks because it has a GPU limit, which rules
 # cannot see.
-_SOME_WORKERS_V1 = SOME_WORKERS | {
-    "rule": f"{SOME_WORKERS['rule']} || !('Worker' in oldSelf.mpiReplicaSpecs) "
+_SOME_WORKERS_V1 = {
+    "rule": f"{some_workers('self')} || !('Worker' in oldSelf.mpiReplicaSpecs) "
     "|| (has(oldSelf.mpiReplicaSpecs['Worker'].replicas) "
     "&& oldSelf.mpiReplicaSpecs['Worker'].replicas == 0)",
+    "message": SOME_WORKERS["message"],
+    "fieldPath": SOME_WORKERS["fieldPath"],
 }
+
+
+def _one_total(spec: str) -> str:
+    totals = ", ".join(f"has({spec}.{name})" for name in ("gpus", "processingUnits", "replicas"))
+    return f"[{totals}].filter(is_set, is_set).size() <= 1"
+
+
 # None is right for a job of another version that has no workers. Admission refuses it otherwise.
-_ONE_TOTAL = {
-    "rule": "[has(self.gpus), has(self.processingUnits), has(self.replicas)]"
-    ".filter(is_set, is_set).size() <= 1",
+_ONE_TOTAL = unless_stored(_one_total) | {
     "message": "only one of gpus, processingUnits and replicas may be set; a job with gpus or "
     "processingUnits cannot be scaled: change that field instead",
     "fieldPath": ".replicas",
@@ -39,6 +48,11 @@ _SOME_REPLICAS = {
     "fieldPath": ".replicas",
 }
 
+
+def _replicas(job: str) -> str:
+    return f"(has({job}.spec.replicas) ? {job}.spec.replicas : 0)"
+
+
 RULES: dict[type, list[Rule]] = {
     v1.MPIJob: JOB,
     v1.MPIJobSpec: [_SOME_WORKERS_V1, SAME_MANAGER],
@@ -46,6 +60,6 @@ RULES: dict[type, list[Rule]] = {
     v1alpha2.MPIJob: JOB,
     v1alpha2.MPIJobSpec: [SOME_WORKERS, SAME_MANAGER],
     v1alpha2.ReplicaSpecs: ROLES,
-    v1alpha1.MPIJob: name_rules("(has(self.spec.replicas) ? self.spec.replicas : 0)"),
-    v1alpha1.MPIJobSpec: [_ONE_TOTAL, _SOME_REPLICAS, SAME_MANAGER, containers("self", "")],
+    v1alpha1.MPIJob: name_rules(_replicas),
+    v1alpha1.MPIJobSpec: [_ONE_TOTAL, _SOME_REPLICAS, SAME_MANAGER, containers("")],
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -24,14 +25,18 @@ def job(version: str) -> Schema:
 
     It is not open, because an unknown field is worth a warning.
     """
-    return schema.validated(Generator(RULES, _BY_ROLE).of(OLD_VERSIONS[version]), version)
+    return schema.validated(_generator().of(OLD_VERSIONS[version]), version)
 
 
 def served_job(version: str) -> Schema:
     """The schema for the CRD, which accepts unknown fields."""
     kubernetes = {**schema.KUBERNETES, "PodTemplate": _open_pod_template}
-    generator = Generator(RULES, _BY_ROLE, with_docs=True, is_open=True, kubernetes=kubernetes)
+    generator = _generator(with_docs=True, is_open=True, kubernetes=kubernetes)
     return schema.served(generator.of(OLD_VERSIONS[version]), version)
+
+
+def _generator(**options: Any) -> Generator:
+    return Generator(RULES, _BY_ROLE, allows_empty=True, **options)
 
 
 def _open_pod_template() -> Schema:

@@ -8,6 +8,7 @@ from mpi_operator.api.conversion.places import ABSENT
 from tests.unit.api.conversion.jobs import LAUNCHER, WORKER, at, edited, job, template, with_roles
 
 FIRST = f"{WORKER}.template.spec.containers.0"
+CONTAINERS = f"{WORKER}.template.spec.containers"
 OWN_FIRST = "spec.template.spec.containers.0"
 
 
@@ -48,6 +49,20 @@ OWN_FIRST = "spec.template.spec.containers.0"
             {f"{FIRST}.command": ["sshd"]},
             {f"{FIRST}.command": ["sshd"], f"{FIRST}.args": ABSENT},
             id="a command makes the arguments of workers obsolete",
+        ),
+        pytest.param(
+            "v1",
+            {CONTAINERS: [{"name": "a"}, {"name": "b", "args": ["c"]}], "spec.mainContainer": "b"},
+            {f"{CONTAINERS}.1.command": ["sshd"]},
+            {f"{CONTAINERS}.1.command": ["sshd"], f"{CONTAINERS}.1.args": ABSENT},
+            id="also of workers whose main container is not the first",
+        ),
+        pytest.param(
+            "v1",
+            {CONTAINERS: [{"name": "a"}, {"name": "b", "args": ["c"]}], "spec.mainContainer": "b"},
+            {f"{CONTAINERS}.0.command": ["sshd"]},
+            {f"{CONTAINERS}.0.command": ["sshd"], f"{CONTAINERS}.1.args": ["c"]},
+            id="but not the command of another container",
         ),
         pytest.param(
             "v1alpha2",

@@ -18,6 +18,8 @@ from tests.unit.api.conversion.jobs import (
 
 ARGS = f"{WORKER}.template.spec.containers.0.args"
 COMMAND = f"{WORKER}.template.spec.containers.0.command"
+CONTAINERS = f"{WORKER}.template.spec.containers"
+TWO = [{"name": "proxy", "args": ["serve"]}, {"name": "mpi", "args": ["mpirun"]}]
 GPU = f"{LAUNCHER}.template.spec.containers.0.resources.limits"
 RULES = [
     ("v1", {}, {f"{LAUNCHER}.restartPolicy": "Never", f"{WORKER}.restartPolicy": "Never"},
@@ -41,6 +43,16 @@ RULES = [
      "arguments of a v1 worker with a command stay"),
     ("v1alpha2", {ARGS: ["mpirun"]}, {ARGS: ABSENT},
      "arguments of a v1alpha2 worker without a command go"),
+    *((version, {CONTAINERS: TWO, "spec.mainContainer": "mpi"},
+       {f"{CONTAINERS}.0.args": ["serve"], f"{CONTAINERS}.1.args": ABSENT},
+       f"only the main container of a {version} worker loses its arguments")
+      for version in ("v1", "v1alpha2")),
+    ("v1", {CONTAINERS: TWO, "spec.mainContainer": "gone"},
+     {f"{CONTAINERS}.0.args": ABSENT, f"{CONTAINERS}.1.args": ["mpirun"]},
+     "a main container that workers do not have is their first one"),
+    ("v1", {CONTAINERS: TWO, "metadata.annotations": {names.MAIN_CONTAINER: "mpi"}},
+     {f"{CONTAINERS}.0.args": ["serve"], f"{CONTAINERS}.1.args": ABSENT},
+     "the annotation names the main container as well"),
     ("v1", {GPU: {"nvidia.com/gpu": 1}}, {"spec.runLauncherAsWorker": True},
      "a v1 launcher with a GPU is a worker as well"),
     ("v1", {GPU: {"nvidia.com/gpu": 1}, "spec.runLauncherAsWorker": False},
@@ -77,6 +89,20 @@ RULES = [
      "only a launcher of v1alpha2 can be Never"),
     ("v1alpha2", {f"{LAUNCHER}.restartPolicy": "ExitCode"},
      {f"{LAUNCHER}.restartPolicy": "OnFailure"}, "v1alpha2 has no ExitCode logic"),
+    ("v1", {f"{LAUNCHER}.restartPolicy": "", f"{WORKER}.restartPolicy": ""},
+     {f"{LAUNCHER}.restartPolicy": "Never", f"{WORKER}.restartPolicy": "Never"},
+     "an empty restart policy of v1 is its default"),
+    ("v1alpha2", {f"{LAUNCHER}.restartPolicy": "", f"{WORKER}.restartPolicy": ""},
+     {f"{LAUNCHER}.restartPolicy": "OnFailure", f"{WORKER}.restartPolicy": "OnFailure"},
+     "an empty restart policy of v1alpha2 is its default"),
+    ("v1", {"spec.cleanPodPolicy": "All", "spec.runPolicy.cleanPodPolicy": ""},
+     {"spec.runPolicy.cleanPodPolicy": "All"}, "an empty clean pod policy does not win"),
+    ("v1alpha2", {"spec.cleanPodPolicy": "", "spec.runPolicy.cleanPodPolicy": "Running"},
+     {"spec.runPolicy.cleanPodPolicy": "Running"}, "nor does one of v1alpha2"),
+    ("v1", {"spec.runPolicy.managedBy": ""}, {"spec.runPolicy.managedBy": ABSENT},
+     "an empty manager is none"),
+    ("v1alpha2", {"spec.mpiDistribution": ""}, {"spec.mpiImplementation": "OpenMPI"},
+     "an empty distribution is the default one"),
 ]  # fmt: skip
 
 

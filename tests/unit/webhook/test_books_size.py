@@ -1,0 +1,36 @@
+"""Jobs with more books than Kubernetes allows for annotations."""
+
+import pytest
+
+from mpi_operator.api.annotations import CONVERTED_FIELDS
+from mpi_operator.api.conversion import VERSIONS, convert
+from mpi_operator.webhook.books_size import bounded, size_error
+from tests.support.mpijobs import changed, mpijob
+from tests.support.versions import v1
+
+LIMIT = 256 * 1024
+
+
+def noted(size: int):
+    """A job whose books, with their name, have a size."""
+    books = "é" + "x" * (size - len(CONVERTED_FIELDS) - 2)
+    return changed(v1(), "metadata.annotations", {CONVERTED_FIELDS: books})
+
+
+@pytest.mark.parametrize(("size", "is_refused"), [(LIMIT, False), (LIMIT + 1, True)])
+def test_the_limit_is_that_of_kubernetes(size, is_refused):
+    assert bool(size_error(v1(), noted(size))) is is_refused
+    assert (bounded(noted(size)) != noted(size)) is is_refused
+
+
+def test_large_annotations_of_the_author_are_not_ours_to_refuse():
+    job = changed(v1(), "metadata.annotations", {"example.com/a": "x" * LIMIT})
+    assert (size_error(v1(), job), bounded(job)) == ("", job)
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_what_is_shown_without_books_cannot_be_written(version):
+    shown = bounded(
+        changed(convert(mpijob(), version), "metadata.annotations", {CONVERTED_FIELDS: "x" * LIMIT})
+    )
+    assert f"{version} cannot say" in size_error(shown, convert(shown, "v2beta1"))
