@@ -16,6 +16,8 @@ from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
+NotHttp = HttpProcessingError  # what a server gets that is no request
+
 # `make test-aiohttp` passes with the first release of each of these versions. Keep equal to the
 # range in pyproject.toml.
 VERSIONS = ("3.12", "3.13", "3.14")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
+
+from mpi_operator.kube.aiohttp_adapter import NotHttp
 
 from .conversion_review import where
 
@@ -22,7 +23,6 @@ logger = logging.getLogger(__name__)
 _KEEPALIVE_SECONDS = 180.0
 _LINGERING_SECONDS = 2.0  # for the rest of a body that was refused
 # API servers send a handful of short headers.
-_MOST_HEADERS = 64
 _HEADER_BYTES = 4096
 
 
@@ -49,7 +49,6 @@ class Connection(web.RequestHandler):
             keepalive_timeout=_KEEPALIVE_SECONDS,
             lingering_time=_LINGERING_SECONDS,
             auto_decompress=False,
-            max_headers=_MOST_HEADERS,
             max_field_size=_HEADER_BYTES,
             max_line_size=_HEADER_BYTES,
         )
@@ -77,7 +76,7 @@ class Connection(web.RequestHandler):
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log in one line, and hardly at all what is not HTTP: anyone can send a lot of it."""
         error = kw.get("exc_info")
-        if isinstance(error, HttpProcessingError):
+        if isinstance(error, NotHttp):
             logger.debug("Request is not HTTP", extra={"error": type(error).__name__})
         elif isinstance(error, BaseException):
             facts = {"error": type(error).__name__, "where": where(error)}
