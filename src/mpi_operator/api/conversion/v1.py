@@ -120,8 +120,15 @@ def _policy_up(job: Manifest, place: Place) -> Manifest:
         return job
     if instead := _INSTEAD[place].get(policy):
         return with_annotations(with_value(job, place, instead), {_ANNOTATIONS[place]: policy})
-    result: Manifest = with_value(job, place, "OnFailure" if policy == "Always" else policy)
-    return result
+    plain = "OnFailure" if policy == "Always" else policy
+    return _without_special(with_value(job, place, plain), place, plain)
+
+
+def _without_special(job: Manifest, place: Place, policy: str) -> Manifest:
+    """The job without an annotation that would make more of its policy than it says."""
+    special = text(job, _ANNOTATIONS[place])
+    is_special = _INSTEAD[place].get(special) == policy
+    return with_annotations(job, {_ANNOTATIONS[place]: None}) if is_special else job
 
 
 def _policy_down(job: Manifest, place: Place) -> Manifest:

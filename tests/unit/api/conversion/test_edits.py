@@ -113,3 +113,30 @@ def test_a_field_that_is_removed_in_an_old_version_is_removed_in_the_hub():
     shown = convert(hub, "v1")
     del shown["spec"]["mainContainer"]
     assert names.MAIN_CONTAINER not in convert(shown, "v2beta1")["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("place", "annotation", "policies"),
+    [
+        pytest.param(
+            f"{LAUNCHER}.restartPolicy",
+            names.LAUNCHER_RESTART_POLICY,
+            ("ExitCode", "OnFailure", "Never"),
+            id="of a launcher that was retried by exit code",
+        ),
+        pytest.param(
+            f"{WORKER}.restartPolicy",
+            names.WORKER_RESTART_POLICY,
+            ("Always", "Never", "OnFailure"),
+            id="of workers that were always restarted",
+        ),
+    ],
+)
+def test_a_restart_policy_does_not_come_back(place, annotation, policies):
+    """It was written in v1, changed in v2beta1, and then set to what the hub had for the first."""
+    first, in_hub, last = policies
+    hub = convert(edited(with_roles("v1"), {place: first}), "v2beta1")
+    read = convert(edited(hub, {place: in_hub}), "v1")
+    hub = convert(edited(read, {place: last}), "v2beta1")
+    assert at(hub, place) == last
+    assert annotation not in hub["metadata"].get("annotations", {})
