@@ -4,6 +4,7 @@ The Job controller is that of Kubernetes, so this also checks the rules that we 
 codes.
 """
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -155,12 +156,19 @@ async def test_a_launcher_that_was_killed_is_restarted(shared: Jobs) -> None:
 async def test_a_launcher_that_was_disrupted_does_not_count(shared: Jobs) -> None:
     await shared.submit(_v1("v1-disrupted", annotations=_EXIT_CODE, backoffLimit=0))
     first = await shared.start("v1-disrupted", workers=2)
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-    await shared.set_status(first, conditions=[condition])
+    # With its time: Kubernetes takes back a disruption that seems to be long ago.
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
     ended = {"exitCode": 1, "reason": "Error"}
     state = {"name": "mpi", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
     statuses = [state | {"state": {"terminated": ended}}]
-    await shared.set_status(first, phase="Failed", containerStatuses=statuses)
+    await shared.set_status(
+        first, conditions=[condition], phase="Failed", containerStatuses=statuses
+    )
 
     async def has_another() -> bool:
         return await shared.pod_names("v1-disrupted", "launcher") not in ([], [first])

@@ -15,7 +15,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from mpi_operator.operator.exit_codes import ExitCode
 from tests.support.mpijobs import MPIJOBS, mpijob, without
-from tests.support.operator import Operator, operator
+from tests.support.operator import Operator, account, operator, started
 from tests.support.waiting import until
 from tests.support.webhook_replica import CRD, MUTATING, V1, VALIDATING, configuration, crd
 
@@ -121,8 +121,12 @@ async def test_each_write_is_stored_or_refused_while_operators_are_killed(
                 outcomes[name] = str(error)
             await asyncio.sleep(0.01)
 
+    kubeconfig = await account(admin, webhook_plane.kubeconfig(), home, tmp_path, *ROLES)
+    flags = (f"--namespace={home}", f"--lock-namespace={home}", f"--webhook-port={port}")
     for turn in range(3):
-        async with running(admin, webhook_plane, home, port, tmp_path) as process:
+        # It converts before it leads: the lease of the one before lasts for seconds.
+        process = Operator(kubeconfig, tmp_path / "operator.log", "--webhooks=on", *flags)
+        async with started(process):
             await until(lambda: can_create(admin, v1_job("first", home)))
             wanted = len(outcomes) + 30
             writers = [asyncio.create_task(write(10 * turn + number)) for number in range(3)]
@@ -133,7 +137,8 @@ async def test_each_write_is_stored_or_refused_while_operators_are_killed(
                 task.cancel()
             await asyncio.wait(writers)
 
-    async with running(admin, webhook_plane, home, port, tmp_path):
+    process = Operator(kubeconfig, tmp_path / "operator.log", "--webhooks=on", *flags)
+    async with started(process):
         await until(lambda: can_create(admin, v1_job("last", home)))
         stored = {each["metadata"]["name"]: each for each in (await admin.list(V1, home)).items}
     assert {name for name, error in outcomes.items() if not error} <= set(stored)
