@@ -15,11 +15,12 @@ const (
 )
 
 // The shell keeps the standard input for the command. What naps holds none of its outputs open, so that the
-// session ends with the command; and what the shell says about processes that it kills is not shown.
+// session ends with the command; and what the shell says about processes that it kills is not shown. It does
+// not wait for a nap that it ends: dash loses a signal for a child that has just begun.
 const heartbeat = `printf '\001mpi-operator begun\001' >&2
 {
-  trap 'kill "$nap"; wait "$nap"; exit' TERM
-  while sleep %d 3>&- & nap=$!; wait "$nap"; do printf '\001mpi-operator alive\001' >&3; done
+  trap 'kill "$!"; exit' TERM
+  while sleep %d 3>&- & wait "$!"; do printf '\001mpi-operator alive\001' >&3; done
 } </dev/null >/dev/null 3>&2 2>/dev/null &
 beat=$!
 /bin/sh -c "$1"

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -110,6 +111,14 @@ def test_a_command_runs_in_the_worker(remote, server, words, host, printed):
     [request] = server.requests
     assert (request.pod, request.container) == (host, "mpi")
     assert request.authorization == "Bearer a-token"
+
+
+def test_short_commands_end_at_once(remote):
+    """The heartbeat of a command may end before it has begun, and must not hold the session."""
+    started = time.monotonic()
+    processes = [remote(HOST, "true") for _ in range(40)]
+    assert [ended(process)[0] for process in processes] == [0] * 40
+    assert time.monotonic() - started < 25  # a heartbeat naps for 30s
 
 
 @pytest.mark.parametrize("shell", SHELLS)
