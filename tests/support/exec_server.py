@@ -147,12 +147,15 @@ class ExecServer:
         assert process.stdout
         assert process.stderr
         inputs = asyncio.ensure_future(_forward_input(link, process.stdin))
-        await asyncio.gather(
-            self._forward(link, _STDOUT, process.stdout),
-            self._forward(link, _STDERR, process.stderr),
-        )
-        code = await process.wait()
-        inputs.cancel()
+        try:
+            await asyncio.gather(
+                self._forward(link, _STDOUT, process.stdout),
+                self._forward(link, _STDERR, process.stderr),
+            )
+            code = await process.wait()
+        finally:
+            inputs.cancel()
+            await _end(process)
         if not self.silent.is_set():
             await self._send(link, _STATUS, json.dumps(_ended(code)).encode())
         await link.close()
@@ -177,6 +180,15 @@ async def _forward_input(link: web.WebSocketResponse, target: asyncio.StreamWrit
             target.write(message.data[1:])
         elif message.data[0] == _CLOSE:
             target.close()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Leave neither a process nor an open pipe behind when the server is stopped.
+
+    Pipes first: what the command has started may keep them open.
+    """
+    process._transport.close()  # type: ignore[attr-defined]
+    await process.wait()
 
 
 def _status(refusal: Refusal) -> dict[str, Any]:
