@@ -1,17 +1,19 @@
 """Keeps the certificate of this replica equal to the one in the Secret, and rotates it.
 
 Every replica does the same: it reads the Secret, takes the steps that are due, and writes them back
-if nobody else did. A process that cannot reach the API server goes on with what it has.
+unless another replica was faster. A process that cannot reach the API server keeps what it has.
 """
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from mpi_operator.kube import errors
+from mpi_operator.kube.backoff import Backoff
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import SECRETS, Key
 
@@ -26,6 +28,7 @@ from .tls import LiveContext
 logger = logging.getLogger(__name__)
 
 _RACES = 10
+_BACKOFF = Backoff(base=1.0, cap=60.0)
 _ADVICE: dict[type[errors.KubeError], str] = {
     errors.Forbidden: "allow create of secrets, and get and update of this one: deploy/rbac/",
     errors.NotFound: "create the namespace, or choose another one with --lock-namespace",
@@ -54,8 +57,8 @@ class Wanted:
 class CertificateKeeper:
     """The certificates of this replica.
 
-    It has some from the start, so that the server can listen at once. They become everybody's if
-    there is no Secret yet.
+    It makes some at the start, which become those of all replicas if there is no Secret yet. It
+    serves none before it has read or created the Secret, because no API server would trust it.
     """
 
     def __init__(
@@ -76,7 +79,6 @@ class CertificateKeeper:
         self._is_shared = False
         self._refreshing = asyncio.Lock()  # so that an older reading never replaces a newer one
         self._state = rotation.first_state(wanted.issuer, wanted.names, clock())
-        self._serve()
 
     @property
     def authorities(self) -> tuple[str, ...]:
@@ -85,13 +87,16 @@ class CertificateKeeper:
 
     async def run(self, client: Client, trusted: Callable[[], Collection[str] | None]) -> NoReturn:
         """Follow the Secret until cancelled. `trusted` are the authorities in every bundle."""
+        failures = 0
         while True:
             try:
                 await self.refresh(client, trusted())
                 self._reports.clear()
+                failures = 0
             except errors.KubeError as error:
                 self._reports.report(error, secret=str(self._wanted.secret))
-            await asyncio.sleep(self._pause())
+                failures += 1
+            await asyncio.sleep(self._pause(failures))
 
     async def refresh(self, client: Client, trusted: Collection[str] | None) -> None:
         """Read the Secret, take the steps that are due, and serve the result."""
@@ -153,9 +158,11 @@ class CertificateKeeper:
             self._metrics.certificate_expires(serving.expires_at)
             logger.info("Serving a new certificate", extra=self._facts(self._state))
 
-    def _pause(self) -> float:
-        """Seconds until the next reading: earlier if a step is due."""
+    def _pause(self, failures: int) -> float:
+        """Seconds until the next reading: earlier if a step is due, or if the last one failed."""
         times = self._wanted.times
+        if failures:
+            return min(times.reread, _BACKOFF.delay(failures, random.random()))
         due = rotation.next_change(self._state, times) - self._clock()
         return min(times.reread, max(due, times.reread / 20))
 

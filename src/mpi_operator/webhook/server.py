@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import TypeAlias
@@ -26,6 +26,7 @@ from .connections import Limits, arrivals
 from .conversion_review import Convert, Failed, Malformed, where
 from .metrics import WebhookMetrics
 from .request_body import ADMISSION_BYTES, CONVERSION_BYTES, Bodies, Refused
+from .tls import LiveContext
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,9 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
 _BACKLOG = 128
 _HANDSHAKE_SECONDS = 10.0
 _SHUTDOWN_SECONDS = 3.0
+# API servers give up on a handshake after 10s. If the certificate takes longer than this, it is
+# better to fail their calls at once.
+_CERTIFICATE_SECONDS = 5.0
 
 _encode = msgspec.json.Encoder().encode
 
@@ -161,27 +165,32 @@ class CannotListen(OSError):
 @asynccontextmanager
 async def served(
     app: web.Application,
-    context: SSLContext,
+    live: LiveContext,
     port: int,
     host: str | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[int]:
     """Serve over TLS, by default on every address; yields the port.
 
-    CannotListen if it is in use.
+    It listens at once, but connections wait until there is a certificate: a call that arrives
+    while the operator starts takes a moment longer instead of failing.
+
+    CannotListen if the port is in use.
     """
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     assert runner.server is not None
     try:
         listening = await _listen(
-            connections.factory(runner.server, limits or Limits()), context, port, host
+            connections.factory(runner.server, limits or Limits()), live.context, port, host
         )
         bound: int = listening.sockets[0].getsockname()[1]
         logger.info("Serving webhooks", extra={"port": bound})
+        accepting = asyncio.create_task(_accept(listening, live))
         try:
             yield bound
         finally:
+            accepting.cancel()
             listening.close()
     finally:
         await _close(runner)
@@ -190,17 +199,29 @@ async def served(
 async def _listen(
     factory: Callable[[], asyncio.BaseProtocol], context: SSLContext, port: int, host: str | None
 ) -> asyncio.Server:
+    """A server whose connections wait in the kernel until it starts to serve."""
     try:
-        return await asyncio.get_running_loop().create_server(
+        server = await asyncio.get_running_loop().create_server(
             factory,
             host,
             port,
             ssl=context,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS,
             backlog=_BACKLOG,
+            start_serving=False,
         )
+        for each in server.sockets:
+            with each.dup() as same:
+                same.listen(_BACKLOG)
     except OSError as error:
         raise CannotListen(str(error)) from error
+    return server
+
+
+async def _accept(server: asyncio.Server, live: LiveContext) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(live.has_certificate.wait(), _CERTIFICATE_SECONDS)
+    await server.start_serving()
 
 
 async def _close(runner: web.AppRunner) -> None:

@@ -1,6 +1,6 @@
 """The whole webhook: the server, its certificate, and what the API server trusts.
 
-Whatever fails around the server is logged and retried; the server goes on.
+Whatever fails around the server is logged and retried; the server continues.
 """
 
 import asyncio
@@ -61,9 +61,7 @@ async def webhook(
     )
     async with AsyncExitStack() as stack:
         app = application(decisions, metrics)
-        port = await stack.enter_async_context(
-            served(app, live.context, settings.port, settings.host)
-        )
+        port = await stack.enter_async_context(served(app, live, settings.port, settings.host))
         if settings.directory:
             files = CertificateFiles(settings.directory, live, metrics)
             await stack.enter_async_context(_running([files.run]))

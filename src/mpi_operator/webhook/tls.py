@@ -4,6 +4,7 @@ New connections use the new certificate, open ones keep theirs. Use it only on t
 serves: a handshake must not see a certificate with the key of another.
 """
 
+import asyncio
 import os
 import ssl
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ class LiveContext:
 
     def __init__(self) -> None:
         self.context = _new_context()
+        self.has_certificate = asyncio.Event()
         self._loaded = ("", "")
 
     def load(self, certificate: str, key: str) -> bool:
@@ -27,6 +29,7 @@ class LiveContext:
         _load(_new_context(), certificate, key)  # loading a bad pair would spoil the context
         _load(self.context, certificate, key)
         self._loaded = (certificate, key)
+        self.has_certificate.set()
         return True
 
 

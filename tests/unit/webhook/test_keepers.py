@@ -114,7 +114,7 @@ async def files(tmp_path):
     source = CertificateFiles(tmp_path, live, WebhookMetrics(registry))
     source.refresh()
     app = application(Decisions(None, None, None), WebhookMetrics())  # type: ignore[arg-type]
-    async with served(app, live.context, 0, "127.0.0.1") as port:
+    async with served(app, live, 0, "127.0.0.1") as port:
         yield source, port, registry
 
 

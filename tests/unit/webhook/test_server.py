@@ -75,7 +75,7 @@ class Server:
 async def server():
     server = Server()
     app = application(Decisions(convert, validate, mutate), WebhookMetrics(server.registry))
-    async with served(app, server.live.context, 0, "127.0.0.1") as server.port:
+    async with served(app, server.live, 0, "127.0.0.1") as server.port:
         yield server
 
 
@@ -268,7 +268,7 @@ async def test_no_file_is_left_open_by_loading_certificates(server):
 async def test_a_port_in_use(server):
     app = application(Decisions(convert, validate, mutate), WebhookMetrics())
     with pytest.raises(OSError, match="in use"):
-        async with served(app, server.live.context, server.port, "127.0.0.1"):
+        async with served(app, server.live, server.port, "127.0.0.1"):
             await asyncio.sleep(0)
 
 
@@ -281,7 +281,7 @@ async def serving(seconds=10.0, **limits):
     app = application(
         Decisions(convert, validate, mutate), WebhookMetrics(server.registry), app_bodies
     )
-    async with served(app, server.live.context, 0, "127.0.0.1", Limits(**limits)) as server.port:
+    async with served(app, server.live, 0, "127.0.0.1", Limits(**limits)) as server.port:
         yield server
 
 
