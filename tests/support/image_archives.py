@@ -20,6 +20,7 @@ def usable(changes: Tree | None = None) -> dict[str, str | bytes | None]:
     tree: dict[str, str | bytes | None] = {
         "bin": "-> usr/bin",
         "usr/bin/sh": b"",
+        "usr/bin/sleep": b"",
         "usr/bin/ssh": b"",
         "usr/bin/mpirun": "-> /etc/alternatives/mpirun",
         "etc/alternatives/mpirun": "-> /usr/bin/mpirun.openmpi",

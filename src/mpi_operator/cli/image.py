@@ -7,14 +7,17 @@ from pathlib import Path
 
 import click
 
+from mpi_operator.api.transport import Transport
+
 from . import arguments, image_files
 from .format import table
-from .image_contract import Finding, State, findings
+from .image_contract import Finding, findings, is_usable
 from .image_files import Image, UnreadableImage
 from .outcome import FAILURE, SUCCESS, InvalidInput
 from .printers import as_text
 
 _HEAD = ("RULE", "STATE", "FOUND")
+_EXEC_HINT = "Jobs that start ranks by exec can use this image as it is: see --transport exec."
 
 
 @click.group("image")
@@ -24,24 +27,38 @@ def image_command() -> None:
 
 @image_command.command("check")
 @click.argument("image")
+@click.option(
+    "--transport",
+    type=click.Choice([each.value for each in Transport]),
+    default=Transport.SSH.value,
+    show_default=True,
+    help="How the jobs start ranks. exec is the default of API versions before v2beta1.",
+)
 @arguments.OUTPUT
-def check(image: str, output: str) -> None:
+def check(image: str, transport: str, output: str) -> None:
     """Check whether an MPIJob can use IMAGE.
 
     Prints what the image lacks, and what to add to its Dockerfile. IMAGE is an archive (docker
     save, buildah push docker-archive:…), a directory with the files of an image, or - for an
-    archive on standard input. The exit code is 1 if no MPIJob can use the image, and 2 if it cannot
-    be read.
+    archive on standard input. The exit code is 1 if no MPIJob can use the image in this way, and 2
+    if it cannot be read.
 
     \b
     Examples:
       docker save my/image | mpijob image check -
       mpijob image check image.tar
+      mpijob image check image.tar --transport exec
       mpijob image check ./rootfs -o json
     """
-    found = findings(_open(image))
-    click.echo(_report(found) if output == "table" else as_text(_document(found), output))
-    sys.exit(SUCCESS if _is_usable(found) else FAILURE)
+    opened = _open(image)
+    found = findings(opened, Transport(transport))
+    if output != "table":
+        click.echo(as_text(_document(found), output))
+    else:
+        click.echo(_report(found))
+        if not is_usable(found) and is_usable(findings(opened, Transport.EXEC)):
+            click.echo(f"\n{_EXEC_HINT}")
+    sys.exit(SUCCESS if is_usable(found) else FAILURE)
 
 
 def _open(image: str) -> Image:
@@ -74,10 +91,6 @@ def _report(found: Sequence[Finding]) -> str:
 
 def _document(found: Sequence[Finding]) -> dict[str, object]:
     return {
-        "usable": _is_usable(found),
+        "usable": is_usable(found),
         "findings": [asdict(finding) | {"state": finding.state.value} for finding in found],
     }
-
-
-def _is_usable(found: Sequence[Finding]) -> bool:
-    return all(finding.state is not State.MISSING for finding in found)

@@ -3,10 +3,12 @@
 docs/reference/images.md explains the contract. Each rule checks an image and returns one `Finding`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
+
+from mpi_operator.api.transport import Transport
 
 from . import image_mpi
 from .image_files import Image
@@ -45,9 +47,14 @@ Result = tuple[State, str, str]
 """State, detail and remedy of a finding."""
 
 
-def findings(image: Image) -> list[Finding]:
-    """The findings of all rules."""
-    return [Finding(name, *rule(image)) for name, rule in _RULES.items()]
+def findings(image: Image, transport: Transport = Transport.SSH) -> list[Finding]:
+    """The findings of all rules for jobs that start ranks in this way."""
+    return [Finding(name, *rule(image)) for name, rule in _RULES[transport].items()]
+
+
+def is_usable(found: Sequence[Finding]) -> bool:
+    """Whether there are jobs that can use the image."""
+    return all(finding.state is not State.MISSING for finding in found)
 
 
 def _ok(detail: str) -> Result:
@@ -63,13 +70,20 @@ def _advice(detail: str, remedy: str) -> Result:
 
 
 def shell(image: Image) -> Result:
-    """The operator's scripts and every session of sshd need a shell."""
+    """The operator's scripts, every session of sshd and every command by exec need a shell."""
     return _program_at(image, "/bin/sh", "RUN apt-get install -y dash")
 
 
 def ssh_server(image: Image) -> Result:
     """The operator starts sshd in a worker that has no command."""
     return _program_at(image, "/usr/sbin/sshd", "RUN apt-get install -y openssh-server")
+
+
+def sleep(image: Image) -> Result:
+    """The operator starts sleep in a worker that has no command and no sshd."""
+    if found := image.program("sleep"):
+        return _ok(found)
+    return _missing("sleep is not on the PATH", "RUN apt-get install -y coreutils")
 
 
 def ssh_client(image: Image) -> Result:
@@ -218,21 +232,28 @@ def pam(image: Image) -> Result:
     )
 
 
-_RULES: Mapping[str, Callable[[Image], Result]] = {
-    "shell": shell,
-    "ssh server": ssh_server,
-    "ssh client": ssh_client,
-    "mpirun": mpirun,
-    "unknown hosts": unknown_hosts,
-    "known hosts": known_hosts,
-    "port": port,
-    "key files": key_files,
-    "privilege separation": privilege_separation,
-    "host key": host_key,
-    "user": user,
-    "any uid": any_uid,
-    "capabilities": capabilities,
-    "PAM": pam,
+_RULES: Mapping[Transport, Mapping[str, Callable[[Image], Result]]] = {
+    Transport.SSH: {
+        "shell": shell,
+        "ssh server": ssh_server,
+        "ssh client": ssh_client,
+        "mpirun": mpirun,
+        "unknown hosts": unknown_hosts,
+        "known hosts": known_hosts,
+        "port": port,
+        "key files": key_files,
+        "privilege separation": privilege_separation,
+        "host key": host_key,
+        "user": user,
+        "any uid": any_uid,
+        "capabilities": capabilities,
+        "PAM": pam,
+    },
+    Transport.EXEC: {
+        "shell": shell,
+        "sleep": sleep,
+        "mpirun": mpirun,
+    },
 }
 
 

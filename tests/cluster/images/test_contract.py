@@ -4,8 +4,10 @@ import pytest
 
 from devcluster import image_builds
 from devcluster.binaries import CannotBuild
+from mpi_operator.api.transport import Transport
 from mpi_operator.cli import image_files
-from mpi_operator.cli.image_contract import State, findings
+from mpi_operator.cli.image_contract import State, findings, is_usable
+from mpi_operator.cli.image_files import Image
 
 MPIS = {
     "pi-openmpi": "Open MPI 5.0",
@@ -19,11 +21,24 @@ MPIS = {
 @pytest.mark.timeout(900)  # the first time, they are built
 @pytest.mark.parametrize("name", MPIS)
 def test_our_images_have_everything_that_a_job_may_need(name):
+    image = _image(name)
+    found = {each.rule: each for each in findings(image)}
+    assert {rule: each for rule, each in found.items() if each.state is not State.OK} == {}
+    assert MPIS[name] in found["mpirun"].detail
+    assert is_usable(findings(image, Transport.EXEC))
+
+
+@pytest.mark.timeout(900)
+def test_an_image_without_sshd_serves_jobs_that_use_exec_and_no_others():
+    image = _image("pi-openmpi-no-sshd")
+    assert is_usable(findings(image, Transport.EXEC))
+    assert not is_usable(findings(image, Transport.SSH))
+
+
+def _image(name: str) -> Image:
     try:
         archive = image_builds.provide([name])[name]
     except CannotBuild as error:
         pytest.skip(str(error))
     with archive.open("rb") as stream:
-        found = {each.rule: each for each in findings(image_files.of_archive(stream))}
-    assert {rule: each for rule, each in found.items() if each.state is not State.OK} == {}
-    assert MPIS[name] in found["mpirun"].detail
+        return image_files.of_archive(stream)

@@ -243,6 +243,40 @@ def test_an_unusable_image_exits_with_1_and_a_remedy(form, tmp_path):
     assert "apt-get install -y openssh-server" in result.output
 
 
+NO_SSH = without("usr/sbin/sshd", "usr/bin/ssh", "etc/ssh/ssh_config", "etc/ssh/sshd_config")
+
+
+def checked(tmp_path, tree, *options):
+    arguments, _ = as_docker(tmp_path, tree)
+    return CliRunner().invoke(mpijob, ["image", "check", *arguments, *options])
+
+
+def test_by_exec_an_image_needs_nothing_that_is_about_ssh(tmp_path):
+    assert checked(tmp_path, NO_SSH).exit_code == 1
+    result = checked(tmp_path, NO_SSH, "--transport", "exec")
+    assert result.exit_code == 0, result.output
+    assert "ssh" not in result.output
+
+
+@pytest.mark.parametrize("program", ["sh", "sleep", "mpirun"])
+def test_by_exec_a_missing_program_is_reported_with_a_remedy(tmp_path, program):
+    result = checked(tmp_path, without(f"usr/bin/{program}"), "--transport", "exec")
+    assert result.exit_code == 1
+    assert "RUN apt-get install" in result.output
+
+
+@pytest.mark.parametrize(
+    ("tree", "is_hinted"),
+    [
+        pytest.param(NO_SSH, True, id="no ssh"),
+        pytest.param(without("usr/sbin/sshd", "usr/bin/sleep"), False, id="neither ssh nor sleep"),
+        pytest.param(usable(), False, id="all"),
+    ],
+)
+def test_an_image_without_ssh_that_exec_can_use_is_said_to_be_one(tmp_path, tree, is_hinted):
+    assert ("--transport exec" in checked(tmp_path, tree).output) is is_hinted
+
+
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_programs_get_the_findings_as_data(output, read, tmp_path):
     arguments, _ = as_docker(tmp_path, without("usr/sbin/sshd"))
