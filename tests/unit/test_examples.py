@@ -11,4 +11,5 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: path.name)
 def test_an_example_is_a_job(path):
-    assert job_file.load(path, [], []).warnings == []
+    [loaded] = job_file.load(path).jobs
+    assert loaded.warnings == []

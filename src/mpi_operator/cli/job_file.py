@@ -1,4 +1,4 @@
-"""A job from a YAML file, with the changes of the command line.
+"""The jobs of a YAML file and what they need, with the changes of the command line.
 
 A file of any API version becomes v2beta1 here, by the conversion that the cluster uses. Errors and
 warnings name the fields of the version that the file is written in.
@@ -7,6 +7,7 @@ warnings name the fields of the version that the file is written in.
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -15,16 +16,16 @@ from mpi_operator.api import annotations
 from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import FieldError, InvalidJob
 from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
 
-from . import manifest_files
+from . import config_objects, file_objects, manifest_files, references
+from .config_objects import NAMESPACE
+from .file_objects import FileObjects
 from .outcome import InvalidInput
-from .plain_text import printable
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
 
-NAMESPACE = "default"  # of every job that runs on this machine
 # Short names of the fields that people change most. They mean the same in every API version.
 SHORT = {
     "name": "metadata.name",
@@ -45,45 +46,68 @@ class LoadedJob(NamedTuple):
     directory: Path
 
 
-def load(
-    path: Path,
-    settings: Sequence[str],
-    variables: Iterable[str],
-    units: Mapping[str, Any] | None = None,
-) -> LoadedJob:
-    """The job in a file, or on standard input if that is `-`.
+class Workload(NamedTuple):
+    """All that one `mpijob run` runs: valid jobs, and the objects that they need."""
 
-    `units` has fields of `UnitSettings`: how the totals of v1alpha1 are split into workers.
-    """
+    jobs: Sequence[LoadedJob]
+    objects: Sequence[Manifest] = ()
+    notices: Sequence[str] = ()
+
+
+class Changes(NamedTuple):
+    """The options of the command line that change what is in a file."""
+
+    settings: Sequence[str] = ()
+    variables: Sequence[str] = ()
+    units: Mapping[str, Any] = MappingProxyType({})
+    """Fields of `UnitSettings`: how the totals of v1alpha1 are split into workers."""
+    config_maps: Sequence[str] = ()
+    secret_files: Sequence[str] = ()
+
+
+_NO_CHANGES = Changes()
+
+
+def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
+    """The jobs in a file, or on standard input if that is `-`, and all that they need."""
     source = manifest_files.source_name(path)
-    written = parse(manifest_files.read(path), source)
+    found = parse(manifest_files.read(path), source)
+    is_stdin = path == manifest_files.STANDARD_INPUT
+    directory = Path.cwd() if is_stdin else path.absolute().parent
+    jobs = [_loaded(written, source, changes, directory) for written in found.jobs]
+    given = [
+        *config_objects.from_files(CONFIG_MAPS, "--configmap", changes.config_maps),
+        *config_objects.from_files(SECRETS, "--secret-file", changes.secret_files),
+    ]
+    objects = config_objects.merged(found.created, given)
+    references.check([each.job for each in jobs], objects, source)
+    return Workload(jobs, objects, found.notices)
+
+
+def parse(text: str, source: str) -> FileObjects:
+    """The objects in a text, one of which is a job."""
+    values = [document.value for document in manifest_files.documents(text, source)]
+    found = file_objects.sort(values, source)
+    if len(found.jobs) > 1:
+        names = ", ".join(map(file_objects.title, found.jobs))
+        raise InvalidInput(f"more than one {KIND} in {source}: {names}")
+    return found
+
+
+def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -> LoadedJob:
+    """A job of any version in v2beta1, changed, decoded and checked."""
+    settings = changes.settings
     written = with_settings(written, [each for each in settings if not _is_short(each)])
-    old = _old_job(written, source, units or {})
+    old = _old_job(written, source, changes.units)
     manifest = with_settings(old.hub if old else written, filter(_is_short, settings))
-    manifest = with_environment(manifest, variables)
+    manifest = with_environment(manifest, changes.variables)
     manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": NAMESPACE}
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
-    is_stdin = path == manifest_files.STANDARD_INPUT
-    directory = Path.cwd() if is_stdin else path.absolute().parent
     return LoadedJob(manifest, job, old.warnings if old else warnings(manifest), directory)
-
-
-def parse(text: str, source: str) -> Manifest:
-    """The one job in a text. Objects of other kinds are ignored."""
-    values = [document.value for document in manifest_files.documents(text, source)]
-    jobs = [each for each in values if isinstance(each, dict) and each.get("kind") == KIND]
-    match jobs:
-        case []:
-            raise InvalidInput(f"no {KIND} in {source}: one document needs `kind: {KIND}`")
-        case [job]:
-            return job
-        case _:
-            names = ", ".join(str((job.get("metadata") or {}).get("name")) for job in jobs)
-            raise InvalidInput(f"more than one {KIND} in {source}: {printable(names)}")
 
 
 def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:

@@ -36,12 +36,12 @@ class CommandError(click.ClickException):
 
     def __init__(self, message: str, command: str = "") -> None:
         super().__init__(message)
-        self._command = command
+        self.command = command
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(f"mpijob: {printable_lines(self.message)}", err=True)
-        if self._command:
-            click.echo(printable(self._command), err=True)
+        if self.command:
+            click.echo(printable(self.command), err=True)
 
 
 class InvalidInput(CommandError):

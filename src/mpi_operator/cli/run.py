@@ -27,6 +27,20 @@ from . import arguments
     help="Set an environment variable in the launcher and the workers. Can be repeated.",
 )
 @click.option(
+    "--configmap",
+    "config_maps",
+    multiple=True,
+    metavar="NAME[:KEY]=PATH",
+    help="Create a ConfigMap from the files of a directory, or from one file. Can be repeated.",
+)
+@click.option(
+    "--secret-file",
+    "secret_files",
+    multiple=True,
+    metavar="NAME[:KEY]=PATH",
+    help="Create a Secret from a file, or from the files of a directory. Can be repeated.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
@@ -63,6 +77,8 @@ def run_command(
     file: Path,
     settings: tuple[str, ...],
     variables: tuple[str, ...],
+    config_maps: tuple[str, ...],
+    secret_files: tuple[str, ...],
     timeout: float | None,
     oversubscribe: bool,
     sandbox: str | None,
@@ -73,8 +89,9 @@ def run_command(
 ) -> None:
     """Run the job in FILE on this machine.
 
-    FILE is a YAML file with one MPIJob of any API version, or - for standard input. The exit code
-    is that of the launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
+    FILE is a YAML file with one MPIJob of any API version, and the ConfigMaps and Secrets that it
+    needs, or - for standard input. The exit code is that of the launcher, or 2 if the job cannot
+    start, 124 after --timeout, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -89,10 +106,13 @@ def run_command(
     from . import job_file, runner  # noqa: PLC0415
     from .output import JsonOutput, TextOutput  # noqa: PLC0415
 
-    job = job_file.load(file, settings, variables, units)
+    changes = job_file.Changes(settings, variables, units, config_maps, secret_files)
+    workload = job_file.load(file, changes)
     kind = Kind(sandbox) if sandbox else None
     options = runner.Options(timeout, oversubscribe, keep, kind)
     out = JsonOutput() if output == "json" else TextOutput(is_quiet=quiet)
-    for warning in job.warnings:
+    for warning in (each for job in workload.jobs for each in job.warnings):
         out.notice(f"warning: {warning}")
-    sys.exit(runner.run(job, options, out))
+    for notice in workload.notices:
+        out.notice(notice)
+    sys.exit(runner.run(workload, options, out))

@@ -3,19 +3,22 @@
 import asyncio
 import signal
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
+from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
 from . import outcome
-from .job_file import NAMESPACE, LoadedJob
+from .config_objects import NAMESPACE
+from .file_objects import CREATED
+from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .outcome import InvalidInput
 from .output import Output, Verdict
@@ -41,19 +44,23 @@ class _Run(NamedTuple):
     """A job, and everything that it needs to run."""
 
     loaded: LoadedJob
+    objects: Sequence[Manifest]
     installation: mpi_installation.Installation
     options: Options
     output: Output
     directory: Path
 
 
-def run(loaded: LoadedJob, options: Options, output: Output) -> int:
+def run(workload: Workload, options: Options, output: Output) -> int:
     """Run a job until it ends; its exit code."""
     started = time.monotonic()
+    [loaded] = workload.jobs
     installation = _installed_mpi(loaded.job)
     owned = run_directories.create()
     try:
-        end = _run_to_end(_Run(loaded, installation, options, output, owned.directory))
+        end = _run_to_end(
+            _Run(loaded, workload.objects, installation, options, output, owned.directory)
+        )
         owned.end(is_clear=True)  # the node has ended every process
     finally:
         owned.end()
@@ -106,6 +113,8 @@ async def _run(run: _Run) -> records.End:
                 watch_job(cluster, job.metadata.name, NAMESPACE) as stream,
                 recording(cluster, NAMESPACE, stream, run.directory) as recorder,
             ):
+                for each in run.objects:
+                    await cluster.create(CREATED[each["kind"]], each)
                 await cluster.create(MPI_JOBS, run.loaded.manifest)
                 following = _follow(stream, output, recorder)
                 end = await _unless(following, interrupted, run.options.timeout)

@@ -21,7 +21,8 @@ def text(*documents):
 def test_the_one_job_of_a_file(tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(text({"kind": "Service"}, mpijob("pi"), None))
-    assert job_file.load(path, [], []).job.metadata.name == "pi"
+    [loaded] = job_file.load(path).jobs
+    assert loaded.job.metadata.name == "pi"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_the_one_job_of_a_file(tmp_path):
         pytest.param("- 1", "no MPIJob in job.yaml: ", id="something else"),
         pytest.param(
             text(mpijob("a"), mpijob("b")),
-            "more than one MPIJob in job.yaml: a, b",
+            "more than one MPIJob in job.yaml: MPIJob a, MPIJob b",
             id="too many",
         ),
     ],
@@ -45,7 +46,7 @@ def test_a_file_without_a_valid_job(content, message):
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(InvalidInput, match=r"cannot read .*no\.yaml: No such file or directory"):
-        job_file.load(tmp_path / "no.yaml", [], [])
+        job_file.load(tmp_path / "no.yaml")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,8 @@ def v1alpha1(**spec):
 
 def load(path, manifest, *settings, **units):
     path.write_text(text(manifest))
-    return job_file.load(path, settings, ["A=1"], units)
+    [loaded] = job_file.load(path, job_file.Changes(settings, ["A=1"], units)).jobs
+    return loaded
 
 
 @pytest.fixture
@@ -219,7 +221,7 @@ def test_warnings_name_the_fields_of_the_file(path):
 def test_a_job_of_v2beta1_loads_no_conversion():
     program = (
         "import sys; from pathlib import Path; from mpi_operator.cli import job_file;"
-        f"job_file.load(Path({str(EXAMPLE)!r}), [], []);"
+        f"job_file.load(Path({str(EXAMPLE)!r}));"
         "print([name for name in sys.modules if 'conversion' in name or 'webhook' in name])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

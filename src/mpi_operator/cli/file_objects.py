@@ -1,0 +1,115 @@
+"""The objects of a file: jobs, what they are made from, and what has no effect on this machine.
+
+MPIJob                                      runs
+ConfigMap, Secret, PersistentVolumeClaim    created before the jobs
+Deployment, PyTorchJob, …                   refused: the job may need what they would run
+everything else                             ignored, and said so in one line per reason
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mpi_operator.api.types import KIND
+from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
+
+from .config_objects import checked
+from .outcome import InvalidInput
+from .plain_text import printable
+
+CREATED = {resource.kind: resource for resource in (CONFIG_MAPS, SECRETS)}
+
+# Kinds that run programs, besides those whose name ends in Job.
+_WORKLOADS = frozenset(
+    ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet")
+)
+_NETWORK = "pods use this machine's network and find each other by host name"
+_USER = "pods run as you"
+_QUEUES = "jobs start at once, without queues, quotas and priorities"
+_WITHOUT_EFFECT = {
+    "Namespace": "every job runs in the namespace default",
+    **dict.fromkeys(
+        ("Service", "Ingress", "NetworkPolicy", "Endpoints", "EndpointSlice"), _NETWORK
+    ),
+    **dict.fromkeys(
+        ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"), _USER
+    ),
+    **dict.fromkeys(
+        (
+            *("LocalQueue", "ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass"),
+            *("Queue", "PodGroup", "PriorityClass", "LimitRange", "ResourceQuota"),
+            "PodDisruptionBudget",
+        ),
+        _QUEUES,
+    ),
+}
+_UNKNOWN = "`mpijob run` does not use this kind"
+
+
+class FileObjects(NamedTuple):
+    """The objects of a file by what `mpijob run` does with them."""
+
+    jobs: Sequence[Manifest]
+    created: Sequence[Manifest]
+    notices: Sequence[str]
+
+
+def sort(values: Sequence[Any], source: str) -> FileObjects:
+    """The objects of a file; InvalidInput if one of them cannot be used."""
+    found = [*_without_lists(values)]
+    if not any(isinstance(each, dict) and each.get("kind") == KIND for each in found):
+        raise InvalidInput(f"no {KIND} in {source}: one document needs `kind: {KIND}`")
+    _check_kinds(found, source)
+    jobs = [each for each in found if each["kind"] == KIND]
+    created = [checked(each, source) for each in found if each["kind"] in CREATED]
+    _check_unique([*jobs, *created], source)
+    rest = [each for each in found if each["kind"] not in (KIND, *CREATED)]
+    return FileObjects(jobs, created, _notices(rest))
+
+
+def title(manifest: Manifest) -> str:
+    """What messages call an object: `ConfigMap train`."""
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return printable(f"{manifest['kind']} {name}" if name else str(manifest["kind"]))
+
+
+def _without_lists(values: Iterable[Any]) -> Iterator[Any]:
+    """The documents, with the items of a `List` one by one."""
+    for value in values:
+        items = value.get("items") if isinstance(value, dict) else None
+        if isinstance(items, list) and str(value.get("kind")).endswith("List"):
+            yield from _without_lists(items)
+        else:
+            yield value
+
+
+def _check_kinds(found: Iterable[Any], source: str) -> None:
+    for each in found:
+        kind = each.get("kind") if isinstance(each, dict) else None
+        if not isinstance(kind, str):
+            raise InvalidInput(f"not an object in {source}: each document needs a `kind`")
+        if kind != KIND and kind.lower() == KIND.lower():
+            raise InvalidInput(f"unknown kind {printable(kind)} in {source}: did you mean {KIND}?")
+        if kind in _WORKLOADS or (kind.endswith("Job") and kind != KIND):
+            raise InvalidInput(
+                f"cannot run {title(each)} in {source}: `mpijob run` runs only {KIND}s,"
+                " and the job may need it. Remove it from the file, or use a cluster"
+            )
+
+
+def _check_unique(found: Iterable[Manifest], source: str) -> None:
+    known = set()
+    for each in map(title, found):
+        if each in known:
+            raise InvalidInput(f"{each} is in {source} twice")
+        known.add(each)
+
+
+def _notices(found: Iterable[Manifest]) -> list[str]:
+    by_reason: dict[str, list[str]] = {}
+    for each in found:
+        by_reason.setdefault(_WITHOUT_EFFECT.get(each["kind"], _UNKNOWN), []).append(title(each))
+    return [
+        f"{', '.join(titles)}: no effect on this machine, {reason}"
+        for reason, titles in by_reason.items()
+    ]

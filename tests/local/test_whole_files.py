@@ -1,0 +1,112 @@
+"""`mpijob run` of files that have more than a job, in a process of its own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.local.conftest import marked
+from tests.local.environments import environment
+from tests.local.shell import Shell
+from tests.support.mpijobs import mpijob
+from tests.support.waiting import block_until
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def shell(tmp_path):
+    made = Shell(tmp_path / "state", environment("OpenMPI"))
+    yield made
+    block_until(lambda: marked(made.runs) == [], 5)
+
+
+def pod(script: str, **spec: Any) -> dict[str, Any]:
+    """A role whose pods run a shell script."""
+    own = ("env", "envFrom", "volumeMounts")
+    fields: dict[str, Any] = {name: spec.pop(name) for name in own if name in spec}
+    container = {"name": "mpi", "image": "none", "command": ["sh", "-c", script], **fields}
+    return {"template": {"spec": {"containers": [container], **spec}}}
+
+
+def job(script: str, name: str = "pi", workers: int = 1, **launcher: Any) -> dict[str, Any]:
+    """A job whose launcher runs a script, and whose workers wait."""
+    worker = {"replicas": workers, **pod("exec sleep 600")}
+    policy = {"backoffLimit": 0}
+    return mpijob(name, launcher=pod(script, **launcher), worker=worker, runPolicy=policy)
+
+
+def an(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def file(tmp_path: Path, *documents: dict[str, Any]) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+def lines(out: str) -> list[str]:
+    return [line.partition(" | ")[2] or line for line in out.splitlines()]
+
+
+# --- ConfigMaps, Secrets and other kinds
+
+
+NEEDS: dict[str, Any] = {
+    "env": [{"name": "P", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}],
+    "envFrom": [{"configMapRef": {"name": "train"}}],
+    "volumes": [
+        {
+            "name": "both",
+            "projected": {
+                "sources": [{"configMap": {"name": "train"}}, {"secret": {"name": "db"}}]
+            },
+        }
+    ],
+    "volumeMounts": [{"name": "both", "mountPath": "/both"}],
+}
+READS = 'echo "$STEPS $(cat /both/STEPS)"; test ${#P} = 7 && test "$(cat /both/password)" = "$P"'
+CONFIG = an("ConfigMap", "train", data={"STEPS": "100"})
+PASSWORD = an("Secret", "db", stringData={"password": SECRET})
+
+
+def test_config_maps_and_secrets_of_the_file_reach_the_job(shell, tmp_path):
+    items = an("List", "all", items=[CONFIG, PASSWORD, an("Service", "web")])
+    code, out, err = shell.run("run", file(tmp_path, job(READS, **NEEDS), items))
+    assert (code, lines(out)) == (0, ["100 100"]), err
+    assert "Service web: no effect on this machine" in err
+
+
+def test_config_maps_and_secrets_of_the_command_line_reach_the_job(shell, tmp_path):
+    for name, content in {"STEPS": "7", "pw.txt": SECRET}.items():
+        (tmp_path / name).write_text(content)
+    given = [f"--configmap=train={tmp_path}/STEPS", f"--secret-file=db:password={tmp_path}/pw.txt"]
+    code, out, err = shell.run("run", file(tmp_path, job(READS, **NEEDS), CONFIG), *given)
+    assert (code, lines(out)) == (0, ["7 7"]), err
+
+
+def test_a_job_does_not_start_without_what_it_needs(shell, tmp_path):
+    path = file(tmp_path, job("touch started", **NEEDS))
+    code, out, err = shell.run("run", path)
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"mpijob: missing in {path}:",
+        "  pi launcher: ConfigMap train does not exist",
+        "  pi launcher: Secret db does not exist",
+        f"mpijob run {path} --configmap train=DIR --secret-file db=PATH  # gives it",
+    ]
+    assert not (tmp_path / "started").exists()
+
+
+def test_secrets_are_not_left_behind(shell, tmp_path):
+    code, out, err = shell.run(
+        "run", file(tmp_path, job(READS, **NEEDS), CONFIG, PASSWORD), "--keep", "-o", "json"
+    )
+    assert code == 0, out + err
+    assert SECRET not in out + err
+    state = tmp_path / "state"
+    left = [path for path in state.rglob("*") if path.is_file() and path.name != ".lock"]
+    assert left
+    assert not [path for path in left if SECRET.encode() in path.read_bytes()]
