@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,20 +32,21 @@ class Shell:
     def __init__(self, home: Path, mpi: Environment, user: User | None = None) -> None:
         self.runs = home / "mpi-operator" / "local"
         self._user = user or User()
-        self._environment = {
+        self.environment = {
             **self._user.environment,
             "XDG_STATE_HOME": str(home),
             "PATH": f"{mpi.directory / 'bin'}:{self._user.environment['PATH']}",
         }
 
-    def start(self, *arguments: str, stderr: int = subprocess.PIPE) -> "subprocess.Popen[str]":
-        program = "import sys; from mpi_operator.cli import main; main()"
+    def start(
+        self, *arguments: str, before: str = "", env: Mapping[str, str] = {}, **streams: Any
+    ) -> "subprocess.Popen[str]":
+        """Start `mpijob`; `before` is Python that runs first."""
+        program = f"{before}\nfrom mpi_operator.cli import main; main()"
         return subprocess.Popen(
             [*self._user.become, self._user.python, "-c", program, *arguments],
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
+            env={**self.environment, **env},
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **streams},
         )
 
     def run(self, *arguments: str) -> tuple[int, str, str]:

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -108,19 +107,6 @@ def test_a_job_times_out(shell, tmp_path):
     assert "pi timed out after 1.5s" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_an_interrupted_job_leaves_nothing(shell, tmp_path, number):
-    process = shell.start("run", job(tmp_path, ["sh", "-c", "echo ready; sleep 600"]))
-    assert process.stdout.readline() == "launcher | ready\n"
-    assert marked(shell.runs)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert "pi was interrupted" in err
-    assert marked(shell.runs) == []
-    assert [entry.name for entry in shell.runs.iterdir()] == [".lock"]
-
-
 @pytest.mark.parametrize("policy", [NEW_POD, SAME_POD], ids=["new pod", "same pod"])
 def test_every_attempt_of_a_launcher_is_printed(shell, tmp_path, policy):
     script = "echo try >> tries; echo try $(wc -l < tries); test $(wc -l < tries) = 2"
@@ -220,7 +206,7 @@ def test_an_invalid_job_is_reported_with_its_field(shell, tmp_path, change, erro
 
 def test_a_missing_mpi_is_reported_with_the_command_that_installs_it(tmp_path):
     shell = Shell(tmp_path / "state", Environment(tmp_path))
-    shell._environment["PATH"] = "/nowhere"
+    shell.environment["PATH"] = "/nowhere"
     code, _, err = shell.run("run", str(EXAMPLE), "--set", "implementation=Intel")
     assert code == 2
     assert "pip install 'mpi-operator[intel]'" in err

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from mpi_operator import __version__
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CLAIMED = [
@@ -13,6 +15,10 @@ CLAIMED = [
     for line in PROJECT["classifiers"]
     for version in re.findall(r"^Programming Language :: Python :: (3\.\d+)$", line)
 ]
+
+
+def test_the_package_and_its_distribution_have_the_same_version():
+    assert PROJECT["version"] == __version__
 
 
 def test_the_claimed_pythons_begin_with_the_oldest_one_that_is_allowed():

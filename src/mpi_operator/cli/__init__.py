@@ -3,6 +3,8 @@
 import gc
 import sys
 
+from . import signals, standard_streams
+
 # Objects between two collections. Python's default scans everything that was imported dozens of
 # times, although none of it is garbage: a tenth of the time of a small job.
 _GC_THRESHOLD = 50_000
@@ -10,6 +12,8 @@ _GC_THRESHOLD = 50_000
 
 def main() -> None:
     """The program `mpijob`."""
+    signals.install()
+    standard_streams.open_missing()
     gc.set_threshold(_GC_THRESHOLD)
     try:
         import click  # noqa: F401, PLC0415
@@ -18,6 +22,9 @@ def main() -> None:
     from .main import mpijob  # noqa: PLC0415
 
     try:
-        mpijob()
+        mpijob(prog_name="mpijob")
+    except OSError as error:
+        sys.exit(f"mpijob: {error}")
     finally:
+        standard_streams.flush()
         gc.freeze()  # the process ends: collecting would be wasted time

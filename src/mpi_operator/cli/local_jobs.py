@@ -107,8 +107,9 @@ class FinishedJob(LocalJob):
 
 async def all_jobs() -> list[LocalJob]:
     """Running jobs, then finished ones, the newest first."""
-    with suppress(OSError):  # reading must work where writing is not allowed
-        await asyncio.to_thread(run_directories.reap)  # killed runs become finished ones
+    for runs in filter(Path.exists, run_directories.roots()):
+        with suppress(OSError):  # reading must work where writing is not allowed
+            await asyncio.to_thread(run_directories.reap, runs)  # killed runs become finished ones
     return [*await running(), *finished()]
 
 
@@ -123,7 +124,8 @@ async def running() -> list[RunningJob]:
 
 def finished() -> list[FinishedJob]:
     """The finished jobs, the last one first."""
-    return [job for run in records.finished(run_directories.root()) for job in _recorded_jobs(run)]
+    runs = records.finished(run_directories.roots())
+    return [job for run in runs for job in _recorded_jobs(run)]
 
 
 async def find(name: str, run: str | None) -> LocalJob:

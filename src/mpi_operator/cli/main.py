@@ -4,6 +4,8 @@ import importlib
 
 import click
 
+from mpi_operator import __version__
+
 # The module of each verb. The verb itself is its `<verb>_command`.
 _MODULES = {
     "run": "run",
@@ -51,5 +53,6 @@ class Verbs(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: mpijob run examples/pi/pi.yaml",
 )
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def mpijob() -> None:
     """Run MPI jobs on this machine, manage them, convert their files, and check images."""

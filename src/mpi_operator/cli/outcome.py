@@ -1,6 +1,8 @@
 """How `mpijob` ends: exit codes, errors, and the end of a job that it ran."""
 
 import asyncio
+import errno
+import signal
 from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import IO, Any, ParamSpec
@@ -13,6 +15,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.runs.records import End
 
+from . import signals
 from .job_stream import role_of
 from .plain_text import printable, printable_lines
 
@@ -22,11 +25,10 @@ SUCCESS = 0
 FAILURE = 1
 INVALID_INPUT = 2
 TIMEOUT = 124
-INTERRUPT = 130
+BROKEN_PIPE = signals.exit_code(signal.SIGPIPE)
 
 SUCCEEDED = End("Succeeded", "succeeded", SUCCESS)
 DELETED = End("Deleted", "was deleted", FAILURE)
-INTERRUPTED = End("Interrupted", "was interrupted", INTERRUPT)
 
 
 class CommandError(click.ClickException):
@@ -65,6 +67,18 @@ def asynchronous(work: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def timed_out(seconds: float | None) -> End:
     return End("TimedOut", f"timed out after {seconds:g}s", TIMEOUT)
+
+
+def interrupted(number: int) -> End:
+    by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+    return End("Interrupted", f"was interrupted{by}", signals.exit_code(number))
+
+
+def output_lost(error: OSError) -> End:
+    """How a job ends whose output cannot be delivered."""
+    if error.errno == errno.EPIPE:
+        return End("Interrupted", "was stopped: its output is no longer read", BROKEN_PIPE)
+    return End("Interrupted", f"was stopped: cannot write its output: {error.strerror}", FAILURE)
 
 
 def end_of(job: MPIJob, pods: Sequence[Manifest]) -> End:

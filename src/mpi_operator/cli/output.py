@@ -2,6 +2,7 @@
 
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TextIO
 
@@ -28,6 +29,20 @@ class Verdict(NamedTuple):
     end: End
     seconds: float
     kept: Path | None = None  # the directory of its files, if they are kept
+
+    @property
+    def line(self) -> str:
+        """The last line for people."""
+        code = f"exit code {self.end.exit_code}, " if self.end.state == "Failed" else ""
+        return f"{self.job} {gist(self.end.message)} ({code}{self.seconds:.1f}s)"
+
+
+class OutputLost(Exception):
+    """The output of a job cannot be delivered; raised from the error of the stream."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Output(Protocol):
@@ -63,14 +78,18 @@ class TextOutput:
 
     def notice(self, message: str) -> None:
         if not self._is_quiet:
-            self._clear()
+            self._say(message)
+
+    def _say(self, message: str) -> None:
+        self._clear()
+        with suppress(OSError):  # a job does not end because our messages are not read
             print(self._dim(message), file=self._err, flush=True)
 
     def show(self, update: Update) -> None:
         match update:
             case Line():
                 self._clear()
-                print(f"{self._prefix(update)} | {update.text}", file=self._out, flush=True)
+                _deliver(f"{self._prefix(update)} | {update.text}", self._out)
                 self._launcher_prints |= update.role == _LAUNCHER
             case PodChanged():
                 self._show_pod(update)
@@ -81,15 +100,14 @@ class TextOutput:
 
     def refresh(self) -> None:
         if self._screen is not None and not self._launcher_prints:
-            self._screen.show(progress.lines(self._pods.values()))
+            with suppress(OSError):
+                self._screen.show(progress.lines(self._pods.values()))
 
     def close(self, verdict: Verdict) -> None:
-        job, end = verdict.job, verdict.end
-        code = f"exit code {end.exit_code}, " if end.state == "Failed" else ""
-        self.notice(f"{job} {gist(end.message)} ({code}{verdict.seconds:.1f}s)")
+        self._say(verdict.line) if verdict.end.exit_code else self.notice(verdict.line)
         if verdict.kept:
-            self.notice(f"{job} left its files in {verdict.kept}")
-            self.notice(f"mpijob delete {job}  # removes them")
+            self.notice(f"{verdict.job} left its files in {verdict.kept}")
+            self.notice(f"mpijob delete {verdict.job}  # removes them")
 
     def _show_pod(self, pod: PodChanged) -> None:
         is_new = pod.name not in self._pods
@@ -117,7 +135,8 @@ class TextOutput:
 
     def _clear(self) -> None:
         if self._screen is not None:
-            self._screen.clear()
+            with suppress(OSError):
+                self._screen.clear()
 
     def _prefix(self, line: Line) -> str:
         text = progress.short(line.pod, line.role)
@@ -141,7 +160,8 @@ class JsonOutput:
         self._out = out or sys.stdout
 
     def notice(self, message: str) -> None:
-        self._print(type="notice", message=message)
+        with suppress(OutputLost):  # the next update reports it
+            self._print(type="notice", message=message)
 
     def show(self, update: Update) -> None:
         match update:
@@ -159,6 +179,13 @@ class JsonOutput:
         """There is no screen."""
 
     def close(self, verdict: Verdict) -> None:
+        try:
+            self._print_verdict(verdict)
+        except OutputLost:
+            with suppress(OSError):
+                print(verdict.line, file=sys.stderr, flush=True)  # noqa: T201
+
+    def _print_verdict(self, verdict: Verdict) -> None:
         self._print(
             type="verdict",
             job=verdict.job,
@@ -170,4 +197,11 @@ class JsonOutput:
         )
 
     def _print(self, **fields: object) -> None:
-        print(_encode(fields).decode(), file=self._out, flush=True)
+        _deliver(_encode(fields).decode(), self._out)
+
+
+def _deliver(line: str, out: TextIO) -> None:
+    try:
+        print(line, file=out, flush=True)
+    except OSError as error:
+        raise OutputLost(error) from error

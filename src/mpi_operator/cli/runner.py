@@ -1,7 +1,6 @@
 """Runs a job on this machine until it ends, is deleted, is interrupted or times out."""
 
 import asyncio
-import signal
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,16 +11,16 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
-from mpi_operator.local.runs import records, run_directories
+from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
-from . import outcome
+from . import outcome, signals
 from .config_objects import NAMESPACE
 from .file_objects import CREATED
 from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .outcome import InvalidInput
-from .output import Output, Verdict
+from .output import Output, OutputLost, Verdict
 from .recorder import Recorder, recording
 
 _LAST_LINES_SECONDS = 2.0
@@ -49,6 +48,7 @@ class _Run(NamedTuple):
     options: Options
     output: Output
     directory: Path
+    signals: signals.Deferred
 
 
 def run(workload: Workload, options: Options, output: Output) -> int:
@@ -56,18 +56,30 @@ def run(workload: Workload, options: Options, output: Output) -> int:
     started = time.monotonic()
     [loaded] = workload.jobs
     installation = _installed_mpi(loaded.job)
-    owned = run_directories.create()
-    try:
-        end = _run_to_end(
-            _Run(loaded, workload.objects, installation, options, output, owned.directory)
+    with signals.Deferred() as arrived:
+        owned = _owned_directory(output)
+        try:
+            run = _Run(
+                loaded, workload.objects, installation, options, output, owned.directory, arrived
+            )
+            end = _run_to_end(run)
+            owned.end(is_clear=True)  # the node has ended every process
+        finally:
+            owned.end()
+        finished = records.finished_directory(owned.directory.parent) / owned.directory.name
+        kept = finished if options.keep else None
+        output.close(Verdict(loaded.job.metadata.name, end, time.monotonic() - started, kept))
+    return signals.exit_code(arrived.number) if arrived.number else end.exit_code
+
+
+def _owned_directory(output: Output) -> run_directories.Run:
+    place = state_directory.writable()
+    if place.why_temporary:
+        output.notice(
+            f"The state of this run is in {place.path}, and may be lost with it: "
+            f"{place.why_temporary}"
         )
-        owned.end(is_clear=True)  # the node has ended every process
-    finally:
-        owned.end()
-    finished = records.finished_directory(run_directories.root()) / owned.directory.name
-    kept = finished if options.keep else None
-    output.close(Verdict(loaded.job.metadata.name, end, time.monotonic() - started, kept))
-    return end.exit_code
+    return run_directories.create(run_directories.root(place.path))
 
 
 def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:
@@ -96,7 +108,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 async def _run(run: _Run) -> records.End:
     job, output = run.loaded.job, run.output
-    with _interrupts() as interrupted:
+    with _interrupts(run.signals) as interrupted:
         async with machine(
             run.directory,
             working_directory=run.loaded.directory,
@@ -117,7 +129,7 @@ async def _run(run: _Run) -> records.End:
                     await cluster.create(CREATED[each["kind"]], each)
                 await cluster.create(MPI_JOBS, run.loaded.manifest)
                 following = _follow(stream, output, recorder)
-                end = await _unless(following, interrupted, run.options.timeout)
+                end = await _unless(following, interrupted, run)
                 if end is outcome.DELETED:
                     recorder.erase()
                 else:
@@ -128,9 +140,10 @@ async def _run(run: _Run) -> records.End:
 async def _unless(
     following: Coroutine[Any, Any, records.End],
     interrupted: asyncio.Event,
-    timeout: float | None,
+    run: _Run,
 ) -> records.End:
     """The end of the job, unless an interrupt or the timeout comes first."""
+    timeout = run.options.timeout
     end = asyncio.create_task(following)
     interruption = asyncio.create_task(interrupted.wait())
     try:
@@ -139,17 +152,22 @@ async def _unless(
         )
         if end.done():
             return end.result()
-        return outcome.INTERRUPTED if interrupted.is_set() else outcome.timed_out(timeout)
+        if interrupted.is_set():
+            return outcome.interrupted(run.signals.number)
+        return outcome.timed_out(timeout)
     finally:
         end.cancel()
         interruption.cancel()
 
 
 async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> records.End:
-    """Show the job until its end."""
-    ended = await _until_ended(stream, output, recorder)
-    async for update in stream.rest(_LAST_LINES_SECONDS):
-        output.show(update)
+    """Show the job until its end, or until its output cannot be delivered."""
+    try:
+        ended = await _until_ended(stream, output, recorder)
+        async for update in stream.rest(_LAST_LINES_SECONDS):
+            output.show(update)
+    except OutputLost as lost:
+        return outcome.output_lost(lost.error)
     return outcome.end_of(ended, stream.objects) if ended else outcome.DELETED
 
 
@@ -169,14 +187,13 @@ async def _until_ended(stream: JobStream, output: Output, recorder: Recorder) ->
 
 
 @contextmanager
-def _interrupts() -> Iterator[asyncio.Event]:
-    """An event that is set by SIGINT, SIGTERM and SIGHUP."""
+def _interrupts(arrived: signals.Deferred) -> Iterator[asyncio.Event]:
+    """An event that is set by a signal, also by one that came before the loop ran."""
     loop, interrupted = asyncio.get_running_loop(), asyncio.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, interrupted.set)
+    arrived.on_arrival = lambda: loop.call_soon_threadsafe(interrupted.set)
+    if arrived.number:
+        interrupted.set()
     try:
         yield interrupted
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        arrived.on_arrival = lambda: None

@@ -9,7 +9,7 @@ import pytest
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.cli import local_jobs
 from mpi_operator.cli.local_jobs import FinishedJob, LocalJob, RunningJob, select
-from mpi_operator.cli.outcome import INTERRUPTED, CommandError
+from mpi_operator.cli.outcome import CommandError, interrupted
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind
@@ -22,6 +22,8 @@ from mpi_operator.local.socket.socket_server import serving
 
 RUNNING = [("pi", "1-a"), ("pi", "2-b"), ("e", "3-c")]
 ENDED = [("e", "9-i"), ("tau", "8-h"), ("tau", "7-g")]
+
+INTERRUPTED = interrupted(2)
 
 
 def job(name: str) -> Manifest:
@@ -97,7 +99,8 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 0.05)
     silent, dead, well = (
-        run_directories.root() / name for name in ("1-silent", "2-dead", "3-well")
+        run_directories.root(tmp_path / "mpi-operator") / name
+        for name in ("1-silent", "2-dead", "3-well")
     )
     for directory in (silent, dead, well):
         directory.mkdir(parents=True)

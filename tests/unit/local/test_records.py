@@ -61,12 +61,12 @@ async def log_of(run: Path, name: str) -> list[bytes]:
 
 def test_a_run_without_a_record_is_not_archived(root):
     run_directories.create(root).end()
-    assert records.finished(root) == []
+    assert records.finished([root]) == []
 
 
 def test_the_last_record_of_a_run_is_archived(root):
     name = ended(root, pod("a"))
-    [run] = records.finished(root)
+    [run] = records.finished([root])
     assert run.name == name
     assert records.read(run) == Record([pod("a")], END)
     assert [entry.name for entry in root.iterdir()] == [".lock"]
@@ -74,7 +74,7 @@ def test_the_last_record_of_a_run_is_archived(root):
 
 def test_other_users_cannot_read_it(root):
     ended(root, pod("a"))
-    assert records.finished(root)[0].stat().st_mode & 0o777 == 0o700
+    assert records.finished([root])[0].stat().st_mode & 0o777 == 0o700
 
 
 def test_the_clean_up_archives_the_record_of_a_killed_run(root):
@@ -83,7 +83,7 @@ def test_the_clean_up_archives_the_record_of_a_killed_run(root):
     assert run._lock is not None
     os.close(run._lock)  # as the kernel does for a killed process
     assert run_directories.reap(root) == [run.directory.name]
-    [found] = records.finished(root)
+    [found] = records.finished([root])
     assert records.read(found) == Record([pod("a")], None)
 
 
@@ -95,7 +95,7 @@ async def test_the_log_is_that_of_the_last_start_of_the_last_pod_of_a_name(root)
     printed(run.directory, 11, name[:30], b"of another one\n")
     records.write(run.directory, Record([pod(name)], END))
     run.end()
-    [found] = records.finished(root)
+    [found] = records.finished([root])
     assert await log_of(found, name) == [b"second", b"and last"]
 
 
@@ -104,13 +104,13 @@ async def test_logs_of_a_deleted_pod_are_kept(root):
     pod_logs.remove_pod(printed(run.directory, 1, "a", b"hi\n"))
     records.write(run.directory, Record([pod("a")], END))
     run.end()
-    assert await log_of(records.finished(root)[0], "a") == [b"hi"]
+    assert await log_of(records.finished([root])[0], "a") == [b"hi"]
 
 
 async def test_an_unknown_pod_is_not_found(root):
     ended(root, pod("a"))
     with pytest.raises(NotFound):
-        await log_of(records.finished(root)[0], "b")
+        await log_of(records.finished([root])[0], "b")
 
 
 async def test_a_long_log_loses_its_beginning(root, monkeypatch):
@@ -119,7 +119,7 @@ async def test_a_long_log_loses_its_beginning(root, monkeypatch):
     printed(run.directory, 1, "a", b"".join(b"line %06d\n" % number for number in range(50_000)))
     records.write(run.directory, Record([pod("a")], END))
     run.end()
-    first, second, *_, last = await log_of(records.finished(root)[0], "a")
+    first, second, *_, last = await log_of(records.finished([root])[0], "a")
     assert first == pod_logs.TRUNCATED
     assert second.startswith(b"line ")
     assert len(second) == len(last)
@@ -140,7 +140,7 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
     volumes = ({"name": "data", "emptyDir": {}}, {"name": "keys", "secret": {"secretName": "k"}})
     records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], END))
     run.end()
-    [found] = records.finished(root)
+    [found] = records.finished([root])
     kept = sorted(str(file.relative_to(found)) for file in found.glob("pods/*/volumes/*/file"))
     assert kept == (["pods/0-a/volumes/data/file", "pods/1-gone/volumes/data/file"] if keep else [])
 
@@ -165,18 +165,18 @@ def test_old_records_are_deleted_with_the_next_one_unless_kept(root):
         long_ago = time.time() - (DAYS_KEPT + 1) * DAY
         os.utime(records.finished_directory(root) / name / "record.json", (long_ago, long_ago))
     new = ended(root, pod("c"))
-    assert [run.name for run in records.finished(root)] == [new, kept]
+    assert [run.name for run in records.finished([root])] == [new, kept]
 
 
 def test_a_deleted_record_is_gone(root):
     ended(root, pod("a"), keep=True)
-    records.delete(records.finished(root)[0])
+    records.delete(records.finished([root])[0])
     assert list(records.finished_directory(root).iterdir()) == []
 
 
 def test_an_unreadable_record_is_ignored(root):
     ended(root, pod("a"))
-    [run] = records.finished(root)
+    [run] = records.finished([root])
     (run / "record.json").write_text("{")
     assert records.read(run) is None
 

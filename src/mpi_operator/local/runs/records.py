@@ -14,7 +14,7 @@ of runs with --keep stay until the user deletes them. Secrets are never written.
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -85,9 +85,10 @@ def is_kept(run: Path) -> bool:
     return (run / pod_logs.KEEP).exists()
 
 
-def finished(runs: Path) -> list[Path]:
+def finished(roots: Iterable[Path]) -> list[Path]:
     """The directories of finished runs with a record, the latest first."""
-    found = [entry for entry in finished_directory(runs).glob("*/") if (entry / _RECORD).exists()]
+    entries = (entry for runs in roots for entry in finished_directory(runs).glob("*/"))
+    found = [entry for entry in entries if (entry / _RECORD).exists()]
     return sorted(found, key=_ended, reverse=True)
 
 

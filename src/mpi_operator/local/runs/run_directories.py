@@ -24,7 +24,7 @@ from mpi_operator.local.kubelet import host_files
 from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
 
-from . import records
+from . import records, state_directory
 
 _LOCK = "lock"
 _KILL_SECONDS = 10.0
@@ -52,20 +52,23 @@ class Run:
         self._lock = None
 
 
-def root() -> Path:
-    """The directory of this user's active runs."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state).absolute() / "mpi-operator" / "local"
+def root(state: Path) -> Path:
+    """The directory of active runs in a directory for state."""
+    return state / "local"
 
 
-def directories(runs: Path | None = None) -> list[Path]:
+def roots() -> list[Path]:
+    """All directories of active runs of this user."""
+    return [root(place) for place in state_directory.all_places()]
+
+
+def directories() -> list[Path]:
     """The run directories. Some may have lost their owners, and do not answer at their socket."""
-    return sorted((runs or root()).glob("*/"))
+    return [run for runs in roots() for run in sorted(runs.glob("*/"))]
 
 
-def create(runs: Path | None = None) -> Run:
+def create(runs: Path) -> Run:
     """Clean up after dead owners, then create a run that this process owns."""
-    runs = runs or root()
     with _all_runs(runs):
         _reap(runs)
         directory = runs / f"{os.getpid()}-{os.urandom(2).hex()}"
@@ -75,9 +78,8 @@ def create(runs: Path | None = None) -> Run:
     return Run(directory, lock)
 
 
-def reap(runs: Path | None = None) -> list[str]:
+def reap(runs: Path) -> list[str]:
     """Remove the runs whose owners are dead, and return their names."""
-    runs = runs or root()
     with _all_runs(runs):
         return _reap(runs)
 
