@@ -139,7 +139,7 @@ def test_an_unknown_name_is_an_error_with_the_known_ones(reader, verb):
     code, out, err = reader.run(verb, "po", *options)
     assert (code, out) == (1, "")
     assert err.startswith("mpijob: job po not found: ")
-    assert " pi (run " in err
+    assert " pi" in err
 
 
 def test_an_invalid_size_is_rejected(reader):

@@ -7,6 +7,7 @@ from mpi_operator.kube.client import DeleteOptions
 from mpi_operator.local.runs import records
 
 from . import arguments, local_jobs
+from .format import counted
 from .local_jobs import FinishedJob, RunningJob
 from .outcome import asynchronous
 
@@ -54,4 +55,4 @@ async def _delete_finished(name: str | None, run: str | None) -> None:
     selected = [job for job in known if name in (None, job.name) and run in (None, job.run)]
     for job in selected:
         records.delete(job.cluster.directory)
-    click.echo(f"{len(selected)} {'job' if len(selected) == 1 else 'jobs'} deleted")
+    click.echo(f"{counted(len(selected), 'job')} deleted")

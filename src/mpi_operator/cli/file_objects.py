@@ -57,13 +57,26 @@ def sort(values: Sequence[Any], source: str) -> FileObjects:
     """The objects of a file; InvalidInput if one of them cannot be used."""
     found = [*_without_lists(values)]
     if not any(isinstance(each, dict) and each.get("kind") == KIND for each in found):
-        raise InvalidInput(f"no {KIND} in {source}: one document needs `kind: {KIND}`")
+        raise InvalidInput(f"no {KIND} in {source}: {_kinds_found(found)}")
     _check_kinds(found, source)
     jobs = [each for each in found if each["kind"] == KIND]
     created = [checked(each, source) for each in found if each["kind"] in CREATED]
     _check_unique([*jobs, *created], source)
     rest = [each for each in found if each["kind"] not in (KIND, *CREATED)]
     return FileObjects(jobs, created, _notices(rest))
+
+
+def _kinds_found(values: Sequence[object]) -> str:
+    """What a file without a job has instead."""
+    if not values:
+        return "it is empty"
+    kinds = [each.get("kind") if isinstance(each, dict) else None for each in values]
+    named = list(dict.fromkeys(str(kind) for kind in kinds if kind is not None))
+    if not named:
+        return f"one document needs `kind: {KIND}`"
+    found = f"found kind {printable(', '.join(named))}"
+    is_misspelt = any(name.lower() == KIND.lower() for name in named)
+    return f"{found}; did you mean {KIND}?" if is_misspelt else found
 
 
 def title(manifest: Manifest) -> str:

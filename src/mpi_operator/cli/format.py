@@ -9,6 +9,11 @@ _FRAME = " \t-=*#"  # programs frame their messages with these
 _MAX_GIST = 160
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 worker`, `2 workers`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def workers(job: MPIJob) -> str:
     """Running workers of all workers: `1/2`."""
     status = job.status.replica_statuses.worker

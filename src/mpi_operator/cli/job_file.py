@@ -6,11 +6,10 @@ warnings name the fields of the version that the file is written in.
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import yaml
 
 from mpi_operator.api import annotations
 from mpi_operator.api.decode import decode_job, warnings
@@ -22,19 +21,10 @@ from . import config_objects, file_objects, manifest_files, references
 from .config_objects import NAMESPACE
 from .file_objects import FileObjects
 from .outcome import InvalidInput
+from .settings import is_short, with_settings
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
-
-# Short names of the fields that people change most. They mean the same in every API version.
-SHORT = {
-    "name": "metadata.name",
-    "workers": "spec.mpiReplicaSpecs.Worker.replicas",
-    "slots": "spec.slotsPerWorker",
-    "implementation": "spec.mpiImplementation",
-    "backoffLimit": "spec.runPolicy.backoffLimit",
-    "deadline": "spec.runPolicy.activeDeadlineSeconds",
-}
 
 
 class LoadedJob(NamedTuple):
@@ -97,28 +87,34 @@ def parse(text: str, source: str) -> FileObjects:
 def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -> LoadedJob:
     """A job of any version in v2beta1, changed, decoded and checked."""
     settings = changes.settings
-    written = with_settings(written, [each for each in settings if not _is_short(each)])
+    written = with_settings(written, filterfalse(is_short, settings))
     old = _old_job(written, source, changes.units)
-    manifest = with_settings(old.hub if old else written, filter(_is_short, settings))
+    manifest = with_settings(old.hub if old else written, filter(is_short, settings))
     manifest = with_environment(manifest, changes.variables)
-    manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": NAMESPACE}
+    manifest = _in_namespace(manifest)
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
-    return LoadedJob(manifest, job, old.warnings if old else warnings(manifest), directory)
+    found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
+    return LoadedJob(manifest, job, found, directory)
 
 
-def with_settings(job: Manifest, settings: Iterable[str]) -> Manifest:
-    """A copy with fields set, each given as `workers=4` or `spec.slotsPerWorker=2`."""
-    changed = copy.deepcopy(job)
-    for setting in settings:
-        path, separator, value = setting.partition("=")
-        if not separator:
-            raise _invalid(setting, "expected NAME=VALUE, such as workers=4")
-        _set(changed, SHORT.get(path, path), yaml.safe_load(value), setting)
-    return changed
+def _rank_warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:
+    if not settings:
+        return []
+    from . import rank_count  # noqa: PLC0415 — only settings need it
+
+    return rank_count.warnings(job, settings)
+
+
+def _in_namespace(manifest: Manifest) -> Manifest:
+    """A copy in the namespace of this machine."""
+    metadata = manifest.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        return manifest  # the decoder says what is wrong with it
+    return {**manifest, "metadata": {**(metadata or {}), "namespace": NAMESPACE}}
 
 
 def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
@@ -129,14 +125,11 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
         container = _main_container(changed, role)
         if container is not None and given:
             names = {each["name"] for each in given}
-            kept = [each for each in container.get("env") or () if each.get("name") not in names]
-            container["env"] = [*kept, *given]
+            listed = container.get("env") or []
+            if isinstance(listed, list):  # if not, the decoder says so
+                kept = [each for each in listed if _at(each, "name") not in names]
+                container["env"] = [*kept, *given]
     return changed
-
-
-def _is_short(setting: str) -> bool:
-    name = setting.partition("=")[0]
-    return name in SHORT and name != "name"  # metadata is the same in every version
 
 
 def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJob | None":
@@ -156,42 +149,6 @@ def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJo
 def _invalid_job(source: str, errors: Iterable[object]) -> InvalidInput:
     lines = "\n".join(f"  {error}" for error in errors)
     return InvalidInput(f"invalid {KIND} in {source}:\n{lines}")
-
-
-def _set(job: Manifest, path: str, value: Any, setting: str) -> None:
-    *parents, last = path.split(".")
-    if parents[:1] not in (["metadata"], ["spec"]):
-        known = ", ".join(SHORT)
-        raise _invalid(
-            setting, f"unknown field; use {known}, or a path that starts with spec or metadata"
-        )
-    inner: Any = job
-    for name in parents:
-        inner = _step(inner, name, setting)
-    if isinstance(inner, list):
-        inner[_index(inner, last, setting)] = value
-    else:
-        inner[last] = value
-
-
-def _step(inner: Any, name: str, setting: str) -> Any:
-    if isinstance(inner, list):
-        return inner[_index(inner, name, setting)]
-    if inner.get(name) is None:
-        inner[name] = {}
-    if not isinstance(inner[name], dict | list):
-        raise _invalid(setting, f"{name} is a value and has no fields")
-    return inner[name]
-
-
-def _index(items: list[Any], text: str, setting: str) -> int:
-    if text.isdecimal() and int(text) < len(items):
-        return int(text)
-    raise _invalid(setting, f"{text} is not an index of a list of length {len(items)}")
-
-
-def _invalid(setting: str, why: str) -> InvalidInput:
-    return InvalidInput(f"invalid --set {setting}: {why}")
 
 
 def _variable(text: str) -> dict[str, str]:

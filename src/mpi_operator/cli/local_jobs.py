@@ -184,10 +184,17 @@ def _created(each: LocalJob) -> tuple[str, str]:
 
 
 def _alternatives(known: list[LocalJob], name: str) -> str:
+    """What there is instead. Many runs may have one name, which is enough to select the last."""
     if not known:
         return "you have no jobs on this machine"
-    if similar := get_close_matches(name, [job.name for job in known], n=1):
-        return f"did you mean {next(job for job in known if job.name == similar[0])}?"
-    several = ", ".join(map(str, known[:_MAX_NAMED]))
-    more = f" and {len(known) - _MAX_NAMED} more" if len(known) > _MAX_NAMED else ""
-    return f"your jobs are {several}{more}"
+    if runs := [job.run for job in known if job.name == name]:
+        return f"its runs are {_shortened(runs)}"
+    names = list(dict.fromkeys(job.name for job in known))
+    if similar := get_close_matches(name, names, n=1):
+        return f"did you mean {similar[0]}?"
+    return f"your jobs are {_shortened(names)}" if len(names) > 1 else f"your job is {names[0]}"
+
+
+def _shortened(words: list[str]) -> str:
+    more = f" and {len(words) - _MAX_NAMED} more" if len(words) > _MAX_NAMED else ""
+    return ", ".join(words[:_MAX_NAMED]) + more

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from .format import counted
 from .job_stream import PodChanged
 
 _MAX_WORKERS = 8
@@ -63,7 +64,7 @@ def _state(pod: PodChanged) -> str:
 
 def _summary(workers: Sequence[PodChanged]) -> str:
     running = sum(pod.phase == "Running" for pod in workers)
-    return f"  {len(workers)} more workers, {running} running"
+    return f"  {counted(len(workers), 'more worker')}, {running} running"
 
 
 def _order(pod: PodChanged) -> tuple[str, int, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from . import arguments
+from .duration import Duration
 
 
 @click.command("run")
@@ -42,10 +43,10 @@ from . import arguments
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
+    type=Duration(),
+    metavar="DURATION",
     show_default="no limit",
-    help="Stop the job after this time and exit with code 124.",
+    help="Stop the job after this time, such as 90, 10m or 1h, and exit with code 124.",
 )
 @click.option(
     "--oversubscribe",
@@ -97,7 +98,7 @@ def run_command(
     Examples:
       mpijob run examples/pi/pi.yaml
       mpijob run job.yaml --set workers=4 --env STEPS=100
-      mpijob run job.yaml --timeout 600 --keep
+      mpijob run job.yaml --timeout 10m --keep
       mpijob run job.yaml -o json | jq .
     """
     # Imported here, so that --help prints at once.

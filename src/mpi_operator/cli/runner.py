@@ -17,6 +17,7 @@ from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 from . import outcome, signals
 from .config_objects import NAMESPACE
 from .file_objects import CREATED
+from .format import counted
 from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .outcome import InvalidInput
@@ -118,8 +119,8 @@ async def _run(run: _Run) -> records.End:
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
         ) as cluster:
             output.notice(
-                f"{job.metadata.name}: starting {job.spec.worker_count} workers on this machine "
-                f"with {run.installation.mpirun}, without images"
+                f"{job.metadata.name}: starting {counted(job.spec.worker_count, 'worker')} "
+                f"on this machine with {run.installation.mpirun}, without images"
             )
             async with (
                 watch_job(cluster, job.metadata.name, NAMESPACE) as stream,

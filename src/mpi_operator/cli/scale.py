@@ -5,6 +5,7 @@ import click
 from mpi_operator.build.ownership import MPI_JOBS
 
 from . import arguments, local_jobs
+from .format import counted
 from .outcome import CommandError, asynchronous
 
 
@@ -31,4 +32,4 @@ async def scale_command(name: str, workers: int, run: str | None) -> None:
         raise CommandError(f"cannot scale {name}: its spec has no workers")
     size = {"spec": {"replicas": workers}}
     await found.cluster.patch(MPI_JOBS, found.name, size, found.namespace, subresource="scale")
-    click.echo(f"{name} scaled from {found.job.spec.worker_count} to {workers} workers")
+    click.echo(f"{name} scaled from {found.job.spec.worker_count} to {counted(workers, 'worker')}")

@@ -29,7 +29,22 @@ def test_the_one_job_of_a_file(tmp_path):
     ("content", "message"),
     [
         pytest.param("a: [", "cannot parse job.yaml:1:5: ", id="no YAML"),
-        pytest.param("", "no MPIJob in job.yaml: ", id="empty"),
+        pytest.param("", "no MPIJob in job.yaml: it is empty", id="empty"),
+        pytest.param(
+            "kind: MPIjob",
+            "in job.yaml: found kind MPIjob; did you mean MPIJob?",
+            id="a misspelt kind",
+        ),
+        pytest.param(
+            text({"kind": "Service"}, {"kind": "Pod"}, {"kind": "Pod"}),
+            "in job.yaml: found kind Service, Pod",
+            id="other kinds",
+        ),
+        pytest.param(
+            text(mpijob("a"), mpijob("b") | {"metadata": ["b"]}),
+            "more than one MPIJob in job.yaml: MPIJob a, MPIJob",
+            id="too many, one with wrong metadata",
+        ),
         pytest.param("- 1", "no MPIJob in job.yaml: ", id="something else"),
         pytest.param(
             text(mpijob("a"), mpijob("b")),
@@ -44,54 +59,40 @@ def test_a_file_without_a_valid_job(content, message):
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("version", ["v2beta1", "v1", "v1alpha1"])
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        pytest.param(None, "metadata.name: Required value", id="empty"),
+        pytest.param({}, "metadata.name: Required value", id="an empty object"),
+        pytest.param("pi", "metadata: ", id="a text"),
+        pytest.param(["pi"], "metadata: ", id="a list"),
+        pytest.param([], "metadata: ", id="an empty list"),
+        pytest.param({"name": 5}, "metadata.name: ", id="a name of the wrong type"),
+        pytest.param({"name": "pi", "annotations": ["x"]}, "metadata.annotations", id="inside"),
+    ],
+)
+def test_wrong_metadata_is_an_error(tmp_path, version, metadata, message):
+    path = tmp_path / "job.yaml"
+    job = v1alpha1() if version == "v1alpha1" else mpijob("pi")
+    path.write_text(text(job | {"apiVersion": f"kubeflow.org/{version}", "metadata": metadata}))
+    with pytest.raises(InvalidInput) as raised:
+        job_file.load(path, job_file.Changes(variables=["A=1"]))
+    assert message in str(raised.value)
+
+
+def test_wrong_variables_are_an_error(tmp_path):
+    path = tmp_path / "job.yaml"
+    job = mpijob("pi")
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"] = "A"
+    path.write_text(text(job))
+    with pytest.raises(InvalidInput, match="env: Invalid value"):
+        job_file.load(path, job_file.Changes(variables=["A=1"]))
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(InvalidInput, match=r"cannot read .*no\.yaml: No such file or directory"):
         job_file.load(tmp_path / "no.yaml")
-
-
-@pytest.mark.parametrize(
-    ("setting", "path", "value"),
-    [
-        pytest.param("workers=4", ("mpiReplicaSpecs", "Worker", "replicas"), 4, id="workers"),
-        pytest.param("slots=2", ("slotsPerWorker",), 2, id="slots"),
-        pytest.param("implementation=MPICH", ("mpiImplementation",), "MPICH", id="MPI"),
-        pytest.param("spec.runPolicy.suspend=true", ("runPolicy", "suspend"), True, id="a path"),
-        pytest.param(
-            "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.image=x",
-            ("mpiReplicaSpecs", "Worker", "template", "spec", "containers", 0, "image"),
-            "x",
-            id="an item of a list",
-        ),
-    ],
-)
-def test_settings(setting, path, value):
-    job = mpijob("pi")
-    found = job_file.with_settings(job, [setting])["spec"]
-    for step in path:
-        found = found[step]
-    assert found == value
-    assert job == mpijob("pi")
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        pytest.param("workers", "expected NAME=VALUE", id="no value"),
-        pytest.param("wrkers=4", "unknown field; use name, workers, ", id="a typo"),
-        pytest.param(
-            "spec.slotsPerWorker.x=1", "slotsPerWorker is a value and has no fields", id="deep"
-        ),
-        pytest.param(
-            "spec.mpiReplicaSpecs.Worker.template.spec.containers.7.image=x",
-            "7 is not an index of a list of length 1",
-            id="no such item",
-        ),
-    ],
-)
-def test_invalid_settings(setting, message):
-    with pytest.raises(InvalidInput) as raised:
-        job_file.with_settings(mpijob("pi", slotsPerWorker=1), [setting])
-    assert message in str(raised.value)
 
 
 def test_variables_reach_both_roles_and_replace_others_of_their_name():
@@ -216,6 +217,38 @@ def test_warnings_name_the_fields_of_the_file(path):
     assert [*map(str, loaded.warnings)] == [
         "spec.slotsPerWorkr: unknown field, ignored; did you mean slotsPerWorker?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        pytest.param(["workers=4"], True, id="more workers"),
+        pytest.param(["slots=3"], True, id="more slots"),
+        pytest.param(["workers=1", "slots=2"], False, id="as many slots"),
+        pytest.param(["backoffLimit=0"], False, id="another setting"),
+        pytest.param([], False, id="none"),
+    ],
+)
+def test_a_size_that_does_not_change_the_number_of_ranks_is_a_warning(path, settings, warned):
+    job = mpijob("pi")
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["command"] = ["mpirun", "-x", "A", "-n", "2", "python", "pi.py", "-n", "9"]
+    assert bool(load(path, job, *settings).warnings) is warned
+
+
+def test_the_warning_says_what_to_do(path):
+    job = mpijob("pi")
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["command"] = ["sh", "-c", "cd /data && exec mpirun -np 2 ./pi"]
+    assert [*map(str, load(path, job, "workers=4").warnings)] == [
+        "spec.mpiReplicaSpecs[Launcher]: its command starts 2 ranks, but --set workers=4 makes "
+        "4 slots. Without -n, mpirun starts one rank per slot"
+    ]
+
+
+def test_the_example_has_a_rank_per_slot(path):
+    [loaded] = job_file.load(EXAMPLE, job_file.Changes(["workers=4"])).jobs
+    assert loaded.warnings == []
 
 
 def test_a_job_of_v2beta1_loads_no_conversion():

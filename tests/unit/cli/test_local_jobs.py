@@ -54,9 +54,7 @@ def test_a_name_selects_one_job(name, run, found):
     assert select(jobs(), name, run).run == found
 
 
-YOURS = (
-    "your jobs are pi (run 1-a), pi (run 2-b), e (run 3-c), e (run 9-i), tau (run 8-h) and 1 more"
-)
+YOURS = "your jobs are pi, e, tau"
 
 
 @pytest.mark.parametrize(
@@ -69,8 +67,9 @@ YOURS = (
             id="several",
         ),
         pytest.param("xyz", None, f"job xyz not found: {YOURS}", id="none"),
+        pytest.param("tao", None, "job tao not found: did you mean tau?", id="a typing error"),
         pytest.param(
-            "tao", None, "job tao not found: did you mean tau (run 8-h)?", id="a typing error"
+            "tau", "3-c", "job tau in run 3-c not found: its runs are 8-h, 7-g", id="no such run"
         ),
         pytest.param("xyz", "3-c", f"job xyz in run 3-c not found: {YOURS}", id="another run"),
     ],
@@ -78,6 +77,24 @@ YOURS = (
 def test_an_unclear_name_is_an_error(name, run, message):
     with pytest.raises(CommandError) as raised:
         select(jobs(), name, run)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param(["pi", "pi", "pi"], "job xyz not found: your job is pi", id="three runs"),
+        pytest.param(
+            [*"abcdefg", *"abcdefg"],
+            "job xyz not found: your jobs are a, b, c, d, e and 2 more",
+            id="many jobs",
+        ),
+    ],
+)
+def test_each_name_is_printed_once(names, message):
+    known: list[LocalJob] = [finished(name, f"{run}-a") for run, name in enumerate(names)]
+    with pytest.raises(CommandError) as raised:
+        select(known, "xyz", None)
     assert str(raised.value) == message
 
 
@@ -97,7 +114,7 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 1.0)
     silent, dead, well = (
         run_directories.root(tmp_path / "mpi-operator") / name
         for name in ("1-silent", "2-dead", "3-well")

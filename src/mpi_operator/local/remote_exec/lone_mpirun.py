@@ -19,7 +19,9 @@ HOSTS = "MPI_OPERATOR_HOSTS"
 _HOSTFILE = ("hostfile", "machinefile", "default-hostfile")
 _HOST = ("host", "H")
 # How many arguments an option takes, to find where the program begins.
-_WORDS = dict.fromkeys(("mca", "gmca", "omca", "gomca", "prtemca", "pmixmca", "gpmixmca"), 2) | (
+OPTION_WORDS = dict.fromkeys(
+    ("mca", "gmca", "omca", "gomca", "prtemca", "pmixmca", "gpmixmca"), 2
+) | (
     dict.fromkeys(
         (
             *_HOSTFILE,
@@ -44,7 +46,7 @@ def split_hosts(
     kept, rest = list[str](), list(words)
     while rest and rest[0].startswith("-"):
         name, has_value, value = rest[0].lstrip("-").partition("=")
-        count = 1 if has_value else 1 + _WORDS.get(name, 0)
+        count = 1 if has_value else 1 + OPTION_WORDS.get(name, 0)
         option, rest = rest[:count], rest[count:]
         kind = "hostfile" if name in _HOSTFILE else "host" if name in _HOST else ""
         if option[0].lstrip("-") == "x" and option[-1].partition("=")[0] in hostfile_variables:
