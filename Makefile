@@ -126,7 +126,7 @@ bench-operators: bench-programs ## Compare with the Go operator; quick=1 for a r
 	$(BIN)/python -m benchmarks.operators $(if $(quick),--quick) $(if $(figures),--figures $(figures))
 
 .PHONY: bench-webhook
-bench-webhook: setup ## Measure conversions, lists of old versions, and creations with and without webhooks (3 min)
+bench-webhook: setup ## Measure conversions, lists of old versions, and creations with and without webhooks (2 min)
 	$(BIN)/python -m devcluster build control-plane
 	$(BIN)/python -m benchmarks.webhook
 
