@@ -51,6 +51,10 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of variables that would make this MPI believe it runs inside another job."""
     root: str = ""
     """Names the directory of an installation."""
+    mpirun: tuple[str, ...] = ("mpirun",)
+    """Begins a command line that the number of ranks and the program complete."""
+    settings: tuple[str, ...]
+    """Beginnings of variables by which a user tunes this MPI."""
 
     # What only pods on one machine need.
     unbound: Mapping[str, str] = {}
@@ -65,6 +69,12 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     """Name a program that starts each rank."""
     rank: tuple[str, ...] = ()
     """Hold the number of a rank."""
+
+    @property
+    def directing(self) -> frozenset[str]:
+        """Variables by which we direct `mpirun`; a value from elsewhere would misdirect it."""
+        shells = (name for shell in self.remote_shells for name in shell.environment)
+        return frozenset({*self.launcher, *shells, *self.exec_shell, self.root})
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -128,6 +138,8 @@ OPEN_MPI = MPIVariables(
         "PRTE_MCA_prte_leave_session_attached": "true",
     },
     inherited=("OMPI_", "PMIX_", "PRTE_", "ORTE_"),
+    mpirun=("mpirun", "--allow-run-as-root"),  # in a container it usually is root
+    settings=("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_"),
     unbound={
         "PRTE_MCA_hwloc_default_binding_policy": "none",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
@@ -158,9 +170,11 @@ INTEL = MPIVariables(
     ),
     exec_shell={"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{script}"},
     inherited=("I_MPI_",),
+    settings=("I_MPI_",),
     root="I_MPI_ROOT",
     unbound={"I_MPI_PIN": "off"},
     loopback={"FI_TCP_IFACE": "lo"},
+    rank=("PMI_RANK",),
 )
 MPICH = MPIVariables(
     host_line="{host}:{slots}",
@@ -178,7 +192,9 @@ MPICH = MPIVariables(
     ),
     exec_shell={"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "{script}"},
     inherited=("PMI_", "HYDRA_", "MPIR_", "MPICH_"),
+    settings=("HYDRA_", "MPIR_CVAR_", "MPICH_"),
     loopback={"FI_TCP_IFACE": "lo"},
+    rank=("PMI_RANK",),
 )
 
 # By `mpiImplementation`.

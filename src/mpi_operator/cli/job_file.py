@@ -16,6 +16,7 @@ from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import FieldError, InvalidJob
 from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
+from mpi_operator.local.mpi_installation import Installation
 
 from . import config_objects, file_objects, manifest_files, references
 from .config_objects import NAMESPACE
@@ -34,6 +35,12 @@ class LoadedJob(NamedTuple):
     job: MPIJob
     warnings: Sequence[FieldError]
     directory: Path
+    namespace: str = ""
+    """What its author wrote. Here it runs in NAMESPACE."""
+    installation: Installation | None = None
+    """The MPI to run it with, if that has been found already."""
+    is_name_free: bool = False
+    """Whether the name is ours, so that it may be changed if another job has it."""
 
 
 class Workload(NamedTuple):
@@ -91,6 +98,7 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
     old = _old_job(written, source, changes.units)
     manifest = with_settings(old.hub if old else written, filter(is_short, settings))
     manifest = with_environment(manifest, changes.variables)
+    namespace = str(_at(manifest, "metadata", "namespace") or "")
     manifest = _in_namespace(manifest)
     try:
         job = decode_job(manifest)
@@ -98,7 +106,7 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
     found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
-    return LoadedJob(manifest, job, found, directory)
+    return LoadedJob(manifest, job, found, directory, namespace)
 
 
 def _rank_warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:

@@ -1,7 +1,6 @@
 """`mpijob run`: run a job on this machine, from its file to its exit code."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +9,70 @@ from . import arguments
 from .duration import Duration
 
 
-@click.command("run")
-@click.argument("file", type=click.Path(path_type=Path))
+class _RunCommand(click.Command):
+    """Leaves everything after a program to the program; options may follow a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = False
+        try:
+            before, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        except click.NoSuchOption as error:
+            if error.option_name != "-n":  # which means ranks to mpirun
+                raise
+            raise click.UsageError("No such option '-n': -np sets the number of ranks.") from error
+        is_program = bool(before.keys() & {"ranks", "workers"})
+        ctx.allow_interspersed_args = not is_program
+        rest = super().parse_args(ctx, args)
+        if not is_program and (ctx.params.get("ranks") or ctx.params.get("workers")):
+            raise click.UsageError("-np and --workers must come before the program.", ctx)
+        return rest
+
+
+@click.command("run", cls=_RunCommand, options_metavar="[OPTIONS]")
+@click.argument(
+    "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="FILE | PROGRAM [ARGUMENTS]…"
+)
+@click.option(
+    "-np",
+    "--np",
+    "ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run PROGRAM in N ranks, without a file.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="1",
+    help="Spread the ranks of PROGRAM over N workers.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="as many as needed",
+    help="Run up to N ranks of PROGRAM on each worker.",
+)
+@click.option(
+    "--gpus", type=click.IntRange(min=1), metavar="N", help="Give each worker of PROGRAM N GPUs."
+)
+@click.option(
+    "--mpi",
+    type=click.Choice(["openmpi", "mpich", "intel"]),
+    show_default="the first on the PATH",
+    help="The MPI that runs PROGRAM.",
+)
+@click.option(
+    "--image",
+    metavar="IMAGE",
+    help="The image of PROGRAM on a cluster, for --dry-run. Images are not used here.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the MPIJob instead of running it, in the format of -o yaml or -o json.",
+)
 @click.option(
     "--set",
     "settings",
@@ -69,13 +130,12 @@ from .duration import Duration
 @click.option(
     "--output",
     "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Print text, or one JSON object per line for programs.",
+    type=click.Choice(["text", "json", "yaml"]),
+    show_default="text; yaml with --dry-run",
+    help="Print text, or one JSON object per line for programs; with --dry-run YAML or JSON.",
 )
 def run_command(
-    file: Path,
+    words: tuple[str, ...],
     settings: tuple[str, ...],
     variables: tuple[str, ...],
     config_maps: tuple[str, ...],
@@ -85,30 +145,52 @@ def run_command(
     sandbox: str | None,
     keep: bool,
     quiet: bool,
-    output: str,
+    output: str | None,
+    dry_run: bool,
+    ranks: int | None,
+    workers: int | None,
+    slots: int | None,
+    gpus: int | None,
+    mpi: str | None,
+    image: str | None,
     **units: Any,
 ) -> None:
-    """Run the job in FILE on this machine.
+    """Run a program, or the job in FILE, on this machine.
 
-    FILE is a YAML file with one MPIJob of any API version, and the ConfigMaps and Secrets that it
-    needs, or - for standard input. The exit code is that of the launcher, or 2 if the job cannot
-    start, 124 after --timeout, 130 after Ctrl-C.
+    With -np or --workers the argument is a program, and everything after it belongs to the
+    program. Otherwise it is a YAML file with one MPIJob of any API version, and the ConfigMaps and
+    Secrets that it needs, or - for standard input. The exit code is that of the launcher, or 2 if
+    the job cannot start, 124 after --timeout, 130 after Ctrl-C.
 
     \b
     Examples:
+      mpijob run -np 4 python train.py
+      mpijob run --workers 2 --slots 2 --mpi mpich -- ./a.out --steps 100
+      mpijob run -np 4 --image example.com/train:1 --dry-run python train.py > job.yaml
       mpijob run examples/pi/pi.yaml
       mpijob run job.yaml --set workers=4 --env STEPS=100
       mpijob run job.yaml --timeout 10m --keep
       mpijob run job.yaml -o json | jq .
     """
     # Imported here, so that --help prints at once.
+    from . import run_input  # noqa: PLC0415
+    from .job_file import Changes  # noqa: PLC0415
+
+    shape = run_input.Shape(ranks, workers, slots, gpus)
+    changes = Changes(settings, variables, units, config_maps, secret_files)
+    given = run_input.Given(words, shape, changes, mpi, image, dry_run)
+    run_input.check(given, output)
+    workload = run_input.load(given)
+    if dry_run:
+        from . import dry_run as printing  # noqa: PLC0415
+
+        click.echo(printing.text(workload, output or "yaml"), nl=False)
+        return
     from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
-    from . import job_file, runner  # noqa: PLC0415
+    from . import runner  # noqa: PLC0415
     from .output import JsonOutput, TextOutput  # noqa: PLC0415
 
-    changes = job_file.Changes(settings, variables, units, config_maps, secret_files)
-    workload = job_file.load(file, changes)
     kind = Kind(sandbox) if sandbox else None
     options = runner.Options(timeout, oversubscribe, keep, kind)
     out = JsonOutput() if output == "json" else TextOutput(is_quiet=quiet)

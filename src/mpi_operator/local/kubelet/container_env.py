@@ -30,6 +30,8 @@ _FOREIGN_PREFIXES = (
     *("SLURM_", "PBS_", "LSB_", "KUBERNETES_", "HOROVOD_"),
 )
 _FOREIGN = re.compile(r"TMPDIR|HOSTNAME|PWD|OLDPWD|SHLVL|_|MAIL|PYTHON(HOME|STARTUP|INSPECT)")
+# Name the environment that is active in a shell.
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 # $(NAME), and $$(NAME) for a literal $(NAME).
 _REFERENCE = re.compile(r"\$(\$|\(([^()\s]*)\))")
 
@@ -66,7 +68,7 @@ def container_env(
     result = {**machine, **_mpi_defaults(), **tools.environment, **declared, **assigned}
     result |= _remote_shell(f"{BIN}/{AGENT}")
     result["TMPDIR"] = declared.get("TMPDIR", TMP)
-    result["PATH"] = _joined([BIN, *map(str, tools.path)], result.get("PATH") or os.defpath)
+    result["PATH"] = _path(tools, result)
     if libraries := tools.environment.get("LD_LIBRARY_PATH"):
         own = declared.get("LD_LIBRARY_PATH") or machine.get("LD_LIBRARY_PATH") or ""
         result["LD_LIBRARY_PATH"] = _joined([libraries], own)
@@ -95,6 +97,30 @@ def _remote_shell(agent: str) -> dict[str, str]:
         for shell in mpi.remote_shells
         for name, value in shell.environment.items()
     }
+
+
+def _path(tools: Tools, variables: Mapping[str, str]) -> str:
+    """Our programs first, then the tools, unless the `PATH` leads to them already.
+
+    The user's own order decides what `python` is: an MPI of the system must not hide that of a
+    virtual environment.
+    """
+    given = variables.get("PATH") or os.defpath
+    missing = [str(each) for each in tools.path if not _leads_to(each, given)]
+    active = (
+        [f"{variables[name]}/bin" for name in _ACTIVE if variables.get(name)] if missing else []
+    )
+    kept = [each for each in active if each in given.split(":") and not _has_mpirun(each)]
+    return _joined([BIN, *kept, *missing], given)
+
+
+def _leads_to(directory: Path, path: str) -> bool:
+    """Whether the first `mpirun` of a PATH is in this directory."""
+    return next(filter(_has_mpirun, path.split(":")), None) == str(directory)
+
+
+def _has_mpirun(directory: str) -> bool:
+    return os.access(f"{directory}/mpirun", os.X_OK)
 
 
 def _joined(first: Sequence[str], rest: str) -> str:

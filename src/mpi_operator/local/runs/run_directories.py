@@ -2,6 +2,7 @@
 
     ${XDG_STATE_HOME:-~/.local/state}/mpi-operator/local/
         <run>/lock    held as long as its owner lives
+              name    of its job
               …       the files of the run
 
 The processes of a run end with their owner, however it ends (`sandbox.fork_server`). If the owner
@@ -18,6 +19,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 
 from mpi_operator.local.kubelet import host_files
@@ -27,6 +29,7 @@ from mpi_operator.local.sandbox.process_tree import RUN_VARIABLE
 from . import records, state_directory
 
 _LOCK = "lock"
+_CLAIM = "name"
 _KILL_SECONDS = 10.0
 
 
@@ -36,6 +39,15 @@ class Run:
     def __init__(self, directory: Path, lock: int) -> None:
         self.directory = directory
         self._lock: int | None = lock
+
+    def claim(self, name: str, *, is_free: bool) -> str:
+        """Note the name of the job; if it is free to change, one that no other run has."""
+        with _all_runs(self.directory.parent):
+            taken = {_claimed(each) for each in self.directory.parent.glob("*/")}
+            others = (f"{name}-{number}" for number in count(2))
+            name = next(each for each in chain([name], others) if each not in taken or not is_free)
+            (self.directory / _CLAIM).write_text(name)
+        return name
 
     def end(self, *, is_clear: bool = False) -> None:
         """Remove the directory and kill processes that are left; safe to call twice.
@@ -50,6 +62,13 @@ class Run:
             _clear(self.directory)
         os.close(self._lock)
         self._lock = None
+
+
+def _claimed(directory: Path) -> str:
+    try:
+        return (directory / _CLAIM).read_text()
+    except OSError:
+        return ""
 
 
 def root(state: Path) -> Path:

@@ -137,6 +137,41 @@ def test_what_belongs_to_another_job_is_not_taken_over():
     assert machine_environment(mine) == {"PATH": "/bin", "LANG": "C"}
 
 
+@pytest.fixture
+def bin_with(tmp_path):
+    """Make a directory of programs with these files."""
+
+    def make(name, *files):
+        directory = tmp_path / name / "bin"
+        directory.mkdir(parents=True)
+        for file in files:
+            (directory / file).touch(mode=0o755)
+        return directory
+
+    return make
+
+
+def path_with(tools, path, **variables):
+    return container_env({"PATH": path, **variables}, {}, Tools([tools]), {})["PATH"].split(":")
+
+
+def test_an_mpi_of_the_system_does_not_hide_the_python_of_an_environment(bin_with):
+    venv, system = bin_with("venv", "python"), bin_with("system", "python", "mpirun")
+    path = path_with(system, f"{venv}:{system}")
+    assert path == ["/.pod/bin", str(venv), str(system)]
+
+
+def test_an_mpi_that_another_one_hides_comes_first(bin_with):
+    other, wanted = bin_with("other", "mpirun"), bin_with("wanted", "mpirun")
+    assert path_with(wanted, f"{other}:{wanted}") == ["/.pod/bin", str(wanted), str(other)]
+
+
+def test_an_active_environment_stays_before_an_mpi_from_elsewhere(bin_with):
+    venv, ours = bin_with("venv", "python"), bin_with("ours", "python", "mpirun")
+    path = path_with(ours, f"{venv}:/bin", VIRTUAL_ENV=str(venv.parent))
+    assert path == ["/.pod/bin", str(venv), str(ours), "/bin"]
+
+
 def test_tools_come_before_the_machine(tmp_path):
     tools = Tools([tmp_path], {"LD_LIBRARY_PATH": "/mpi/lib"})
     env = container_env({"PATH": "/bin", "LD_LIBRARY_PATH": "/own"}, {"A": "1"}, tools, {})

@@ -1,0 +1,23 @@
+"""`mpijob run --dry-run`: what would run, as manifests for a cluster."""
+
+from mpi_operator.kube.resources import Manifest
+
+from . import manifest_text
+from .job_file import Workload
+from .manifest_files import Document
+
+
+def text(workload: Workload, output: str) -> str:
+    """The jobs, after the objects that they need, as YAML or JSON."""
+    namespaces = [job.namespace for job in workload.jobs]
+    objects = [_placed(each, namespaces[0]) for each in workload.objects]
+    jobs = [_placed(job.manifest, job.namespace) for job in workload.jobs]
+    return manifest_text.joined([Document(each, "") for each in (*objects, *jobs)], output)
+
+
+def _placed(manifest: Manifest, namespace: str) -> Manifest:
+    """A manifest in the namespace that its author chose, if any, instead of that of local runs."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "namespace"}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {**manifest, "metadata": metadata}

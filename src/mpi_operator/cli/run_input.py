@@ -1,0 +1,72 @@
+"""What `mpijob run` is given: a file, or a program and the shape of its job."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from . import job_file
+from .job_file import Changes, Workload
+from .outcome import InvalidInput
+
+
+class Shape(NamedTuple):
+    """What the command line says about ranks and their workers; None where it says nothing."""
+
+    ranks: int | None = None
+    workers: int | None = None
+    slots: int | None = None
+    gpus: int | None = None
+    """For each worker."""
+
+
+class Given(NamedTuple):
+    """The arguments of `mpijob run` that are about the job."""
+
+    words: Sequence[str]
+    shape: Shape = Shape()
+    changes: Changes = Changes()
+    mpi: str | None = None
+    image: str | None = None
+    is_dry_run: bool = False
+
+    @property
+    def is_program(self) -> bool:
+        return self.shape.ranks is not None or self.shape.workers is not None
+
+
+def check(given: Given, output: str | None) -> None:
+    """Refuse options that do not belong together."""
+    if output == "yaml" and not given.is_dry_run:
+        raise InvalidInput("-o yaml needs --dry-run: a job that runs prints text or JSON")
+    if output == "text" and given.is_dry_run:
+        raise InvalidInput("--dry-run prints YAML or JSON: use -o yaml or -o json")
+    if not given.is_program:
+        _check_file(given)
+    elif given.changes.config_maps or given.changes.secret_files:
+        raise InvalidInput("--configmap and --secret-file need a file that refers to them")
+
+
+def _check_file(given: Given) -> None:
+    only_for_programs = {
+        "--slots": (given.shape.slots, "; for a file: --set slots=N"),
+        "--gpus": (given.shape.gpus, ""),
+        "--mpi": (given.mpi, "; for a file: --set implementation=NAME"),
+        "--image": (given.image, ""),
+    }
+    for option, (value, for_file) in only_for_programs.items():
+        if value is not None:
+            raise InvalidInput(f"{option} needs -np or --workers, and a program{for_file}")
+    if len(given.words) > 1:
+        program = " ".join(given.words)
+        raise InvalidInput(
+            f"expected one file, got {program}", f"mpijob run -np 4 {program}  # runs a program"
+        )
+
+
+def load(given: Given) -> Workload:
+    """The job of the program or of the file."""
+    if not given.is_program:
+        return job_file.load(Path(given.words[0]), given.changes)
+    from . import program_job  # noqa: PLC0415 — a file does not need it
+
+    return Workload([program_job.load(given)])

@@ -1,0 +1,179 @@
+"""A job from a program, without a file."""
+
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpi_operator.api.decode import decode_job, warnings
+from mpi_operator.cli import program_job
+from mpi_operator.cli.main import mpijob
+from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.program_job import Size, manifest_of, mpi_settings, name_of, size_of
+from mpi_operator.cli.run_input import Shape
+from mpi_operator.local.kubelet.container_env import expanded
+from mpi_operator.mpi_variables import MPIS
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        pytest.param(Shape(ranks=4), Size(4, 1, 4), id="ranks share one worker"),
+        pytest.param(Shape(workers=3), Size(3, 3, 1), id="a rank for each worker"),
+        pytest.param(Shape(workers=2, slots=2), Size(4, 2, 2), id="all slots"),
+        pytest.param(Shape(ranks=5, workers=2), Size(5, 2, 3), id="slots for all ranks"),
+        pytest.param(Shape(ranks=5, slots=2), Size(5, 3, 2), id="workers for all ranks"),
+        pytest.param(Shape(ranks=3, workers=2, slots=2), Size(3, 2, 2), id="a free slot"),
+    ],
+)
+def test_missing_numbers_follow_from_the_others(shape, size):
+    assert size_of(shape) == size
+
+
+def test_more_ranks_than_slots_are_refused():
+    with pytest.raises(InvalidInput, match="-np 5 does not fit: 2 workers with 2 slots each have"):
+        size_of(Shape(5, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["hostname"], "hostname"),
+        (["./a.out"], "a-out"),
+        (["python", "train.py", "--lr", "1"], "train"),
+        (["/usr/bin/python3.12", "-u", "src/My_Train.py"], "my-train"),
+        (["python", "-m", "pkg.train"], "pkg-train"),
+        (["python", "-c", "print(1)"], "python"),
+        (["bash", "run.sh"], "run"),
+        (["sh", "-c", "exit 1"], "sh"),
+        (["./2d-heat"], "job-2d-heat"),
+        (["./" + "x" * 99], "x" * 40),
+        (["./__"], "job"),
+    ],
+)
+def test_the_name_of_a_job_comes_from_its_program(words, name):
+    assert name_of(words) == name
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
+def test_every_program_makes_a_valid_job(words):
+    job = decode_job(manifest_of(words, Shape(ranks=2), "OpenMPI", None))
+    assert job.spec.slots_per_worker == 2
+
+
+@given(st.text(alphabet="$()AB x"))
+def test_kubernetes_gives_a_program_the_words_that_were_typed(word):
+    assert expanded(program_job.escaped(word), {"A": "wrong", "B": "wrong"}) == word
+
+
+@pytest.mark.parametrize("implementation", MPIS)
+def test_the_command_line_is_that_of_the_implementation(implementation):
+    job = decode_job(manifest_of(["./a", "-n"], Shape(ranks=4), implementation, None))
+    [launcher] = job.spec.launcher.template["spec"]["containers"]
+    *mpirun, program, argument = launcher["command"]
+    assert mpirun[0] == "mpirun"
+    assert mpirun[-2:] == ["-n", "4"]
+    assert (program, argument) == ("./a", "-n")
+    assert ("--allow-run-as-root" in mpirun) == (implementation == "OpenMPI")
+    assert job.spec.mpi_implementation == implementation
+
+
+def test_the_settings_of_the_users_mpi_are_kept():
+    mine = {"I_MPI_DEBUG": "5", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_plm_rsh_agent": "rsh"}
+    assert mpi_settings("OpenMPI", mine) == ["OMPI_MCA_btl=tcp,self"]
+    assert mpi_settings("Intel", mine) == ["I_MPI_DEBUG=5"]
+
+
+def test_the_settings_of_a_surrounding_rank_are_not():
+    assert mpi_settings("OpenMPI", {"OMPI_MCA_btl": "self", "PMIX_RANK": "0"}) == []
+
+
+# --- the command line
+
+
+def run(*words):
+    return CliRunner().invoke(mpijob, ["run", *words])
+
+
+def dry_run(*words):
+    done = run("--dry-run", *words)
+    assert done.exit_code == 0, done.output
+    return yaml.safe_load(done.stdout)
+
+
+def containers(job, role):
+    return job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"]
+
+
+@pytest.mark.parametrize("separator", [[], ["--"]], ids=["plain", "--"])
+def test_everything_after_a_program_belongs_to_it(separator):
+    words = ["prog", "--env", "x", "-o", "json", "--", "-np", "3"]
+    job = dry_run("-np", "2", "--mpi", "mpich", *separator, *words)
+    [launcher] = containers(job, "Launcher")
+    assert launcher["command"] == ["mpirun", "-n", "2", *words]
+
+
+def test_a_dry_run_prints_a_job_for_a_cluster():
+    options = ["--image", "example.com/a:1", "--gpus", "2", "--env", "A=1", "--mpi", "intel"]
+    job = dry_run("--workers", "2", "--slots", "3", *options, "--set", "name=other", "prog")
+    assert warnings(job) == []
+    decoded = decode_job(job)
+    assert (decoded.metadata.name, decoded.spec.worker_count) == ("other", 2)
+    assert (decoded.spec.slots_per_worker, decoded.spec.mpi_implementation) == (3, "Intel")
+    assert "namespace" not in job["metadata"]
+    for role in ("Launcher", "Worker"):
+        [container] = containers(job, role)
+        assert container["image"] == "example.com/a:1"
+        assert container["env"] == [{"name": "A", "value": "1"}]
+    assert containers(job, "Worker")[0]["resources"] == {"limits": {"nvidia.com/gpu": 2}}
+    assert "resources" not in containers(job, "Launcher")[0]
+
+
+def test_a_dry_run_can_print_json():
+    done = run("-np", "2", "--dry-run", "-o", "json", "prog")
+    assert json.loads(done.stdout)["metadata"]["name"] == "prog"
+
+
+def test_a_dry_run_of_a_file_prints_what_would_run(tmp_path):
+    file = tmp_path / "job.yaml"
+    job = manifest_of(["prog"], Shape(ranks=2), "MPICH", None)
+    job["metadata"]["namespace"] = "team-a"
+    file.write_text(yaml.safe_dump(job))
+    printed = dry_run(str(file), "--set", "workers=7")
+    assert printed["metadata"]["namespace"] == "team-a"
+    assert printed["spec"]["mpiReplicaSpecs"]["Worker"].pop("replicas") == 7
+    del job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    assert printed == job
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["prog", "-np", "2"], "-np and --workers must come before the program."),
+        (["-n", "2", "prog"], "No such option '-n': -np sets the number of ranks."),
+        (["-np", "0", "prog"], "0 is not in the range x>=1"),
+        (["-np", "2"], "Missing argument"),
+        (["--slots", "2", "job.yaml"], "--slots needs -np or --workers, and a program; for a file"),
+        (["--mpi", "mpich", "job.yaml"], "--mpi needs -np or --workers"),
+        (["python", "train.py"], "expected one file, got python train.py"),
+        (["-np", "2", "-o", "yaml", "prog"], "-o yaml needs --dry-run"),
+        (["-np", "2", "--configmap", "a=b", "prog"], "--configmap and --secret-file need a file"),
+        (["-np", "2", "-o", "text", "--dry-run", "prog"], "--dry-run prints YAML or JSON"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words, message):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_file_is_not_a_program(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("")
+    done = run("-np", "2", str(file))
+    assert done.exit_code == 2
+    assert f"mpijob: {file} is not a program" in done.output
+    assert f"mpijob run {file} --set workers=2" in done.output
