@@ -1,4 +1,4 @@
-"""When a process became idle: from then on it uses almost no CPU."""
+"""When a process became idle: from then on it wants almost no CPU."""
 
 import asyncio
 import time
@@ -14,10 +14,10 @@ _REST = 3.0
 
 async def seconds_until_quiet(pid: int, since: float, limit: float) -> float:
     """Seconds from `since` (monotonic) until the process was last busy."""
-    measurements = [(time.monotonic(), usage.of(pid).cpu_seconds)]
+    measurements = [(time.monotonic(), usage.wanted_cpu_seconds(pid))]
     while time.monotonic() - since < limit:
         await asyncio.sleep(WINDOW)
-        measurements.append((time.monotonic(), usage.of(pid).cpu_seconds))
+        measurements.append((time.monotonic(), usage.wanted_cpu_seconds(pid)))
         last = last_busy(measurements)
         if measurements[-1][0] - last >= _REST:
             return max(last - since, 0.0)

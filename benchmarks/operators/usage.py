@@ -29,6 +29,22 @@ def of(pid: int) -> Usage:
     return Usage(cpu_seconds(stat), rss_bytes(status))
 
 
+def wanted_cpu_seconds(pid: int) -> float:
+    """The CPU that a process has used, or has waited for while others had it.
+
+    On a busy machine only this tells a process that is idle from one that gets no CPU.
+    """
+    return of(pid).cpu_seconds + sum(map(_waited_seconds, Path(f"/proc/{pid}/task").glob("*")))
+
+
+def _waited_seconds(task: Path) -> float:
+    try:
+        _, waited, _ = (task / "schedstat").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # the thread has ended
+    return int(waited) / 1e9
+
+
 def cpu_seconds(stat: str) -> float:
     """User and system time in a /proc/PID/stat."""
     # The name of the program comes second, in brackets, and may contain anything.

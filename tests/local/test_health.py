@@ -93,7 +93,10 @@ async def test_a_hook_is_called_when_it_starts(pods):
 
 
 async def test_a_hook_that_fails_at_the_start_is_the_end(pods):
-    await start(pods, f"trap 'exit 5' TERM; {FOREVER}", lifecycle={"postStart": shell("exit 1")})
+    # The hook may run before the container's own script: a TERM before the trap would be exit 143.
+    hook = shell("while ! test -e /keep/trapped; do sleep 0.02; done; exit 1")
+    script = f"trap 'exit 5' TERM; touch /keep/trapped; {FOREVER}"
+    await start(pods, script, lifecycle={"postStart": hook})
     ended = terminated(await pods.end_of("p"))
     assert ended["exitCode"] == 5
     assert ended["message"] == "PostStartHook failed: it did not succeed"

@@ -2,10 +2,12 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from benchmarks.operators import machine, quiet, usage
+from tests.support.waiting import block_until
 
 
 def test_cpu_is_user_and_system_time():
@@ -67,14 +69,26 @@ def short_rest(monkeypatch):
 
 @pytest.mark.usefixtures("short_rest")
 async def test_a_process_that_sleeps_is_quiet(run):
-    assert await quiet.seconds_until_quiet(run("sleep", "60"), time.monotonic(), 30) < 1
+    sleeper = run("sleep", "60")
+    block_until(lambda: "(sleep) S" in Path(f"/proc/{sleeper}/stat").read_text())
+    assert await quiet.seconds_until_quiet(sleeper, time.monotonic(), 30) < 1
 
 
-async def test_a_process_that_never_rests_is_given_up_on(run):
-    # With the usual rest: beside others that go first it may get no CPU for half a second.
-    spinner = run(sys.executable, "-c", "while True: pass")
+SPIN = ("-c", "while True: pass")
+
+
+async def test_a_process_that_never_rests_is_not_quiet(run):
+    spinner = run(sys.executable, *SPIN)
     with pytest.raises(TimeoutError, match="still busy after 4 s"):
         await quiet.seconds_until_quiet(spinner, time.monotonic(), 4)
+
+
+async def test_a_process_that_gets_no_cpu_is_not_quiet(run):
+    cpu = str(min(os.sched_getaffinity(0)))
+    run("taskset", "--cpu-list", cpu, sys.executable, *SPIN)
+    starved = run("taskset", "--cpu-list", cpu, "nice", "-n", "19", sys.executable, *SPIN)
+    with pytest.raises(TimeoutError):
+        await quiet.seconds_until_quiet(starved, time.monotonic(), 4)
 
 
 def test_the_processor_is_named_where_the_kernel_names_it():
