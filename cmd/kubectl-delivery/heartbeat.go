@@ -29,9 +29,9 @@ code=$?
 exit "$code"`
 
 // withHeartbeat is a command whose link is known to be lost after so much silence.
-func withHeartbeat(command string, patience time.Duration) []string {
-	period := max(int(patience.Seconds())/12, 1)
-	if patience == 0 {
+func withHeartbeat(command string, nodeTimeout time.Duration) []string {
+	period := max(int(nodeTimeout.Seconds())/12, 1)
+	if nodeTimeout == 0 {
 		period = 30 // so that nothing on the way closes an idle link
 	}
 	return []string{"/bin/sh", "-c", fmt.Sprintf(heartbeat, period), "sh", command}

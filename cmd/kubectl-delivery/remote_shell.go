@@ -56,7 +56,7 @@ func remoteShell(arguments []string) int {
 
 func newShell(container, host, command string, starter int) *shell {
 	worker, _, _ := strings.Cut(host, ".")
-	patience := patience()
+	timeout := nodeTimeout()
 	errors := &beats{target: os.Stderr}
 	now := time.Now()
 	limit, _ := strconv.Atoi(os.Getenv("MPI_OPERATOR_INIT_TIMEOUT"))
@@ -65,12 +65,12 @@ func newShell(container, host, command string, starter int) *shell {
 	return &shell{
 		reporter: reporter{worker, now, strings.Contains(command, " --upstream-host ")},
 		request: request{
-			pod:       worker,
-			container: container,
-			stdin:     true,
-			stdout:    os.Stdout,
-			stderr:    errors,
-			patience:  patience,
+			pod:         worker,
+			container:   container,
+			stdin:       true,
+			stdout:      os.Stdout,
+			stderr:      errors,
+			nodeTimeout: timeout,
 		},
 		errors:   errors,
 		stopped:  stopped,
@@ -81,9 +81,9 @@ func newShell(container, host, command string, starter int) *shell {
 	}
 }
 
-// patience is how long a silent link is taken for a node that may come back. 0 means forever.
-func patience() time.Duration {
-	text := os.Getenv("MPI_OPERATOR_NODE_PATIENCE")
+// nodeTimeout is how long a silent link is taken for a node that may come back. 0 means forever.
+func nodeTimeout() time.Duration {
+	text := os.Getenv("MPI_OPERATOR_NODE_TIMEOUT_SECONDS")
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 0 || seconds > 999_999_999 {
 		seconds = 360
@@ -99,7 +99,7 @@ func (s *shell) run(command string, first int) int {
 	if here == s.worker {
 		return s.fail(syscall.Exec("/bin/sh", []string{"/bin/sh", "-c", command}, os.Environ()))
 	}
-	s.request.command = withHeartbeat(callBack(command, here, address()), s.request.patience)
+	s.request.command = withHeartbeat(callBack(command, here, address()), s.request.nodeTimeout)
 	for {
 		code, err := s.try()
 		if err == nil {

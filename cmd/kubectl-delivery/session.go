@@ -40,7 +40,7 @@ type request struct {
 	command                   []string
 	stdin                     bool
 	stdout, stderr            io.Writer
-	patience                  time.Duration // a link that is silent for so long is lost; 0: never
+	nodeTimeout               time.Duration // a link that is silent for so long is lost; 0: never
 }
 
 // notStarted is an error before the API server accepted the request, with its HTTP status if it answered.
@@ -139,8 +139,8 @@ func (s *session) run() (int, error) {
 
 func (s *session) receive() (int, error) {
 	for {
-		if s.request.patience > 0 {
-			s.connection.SetReadDeadline(time.Now().Add(s.request.patience))
+		if s.request.nodeTimeout > 0 {
+			s.connection.SetReadDeadline(time.Now().Add(s.request.nodeTimeout))
 		}
 		_, message, err := s.connection.ReadMessage()
 		if err != nil {

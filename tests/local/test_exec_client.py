@@ -129,7 +129,7 @@ def test_any_shell_will_do(remote, server, shell):
     process = remote(
         HOST,
         "read -r line; sleep 1.5; echo got $line; echo oops >&2; exit 7",
-        env={"MPI_OPERATOR_NODE_PATIENCE": "12"},
+        env={"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "12"},
     )
     assert ended(process, "hello\n") == (7, "got hello\n", "oops\n")
 
@@ -151,7 +151,7 @@ def test_large_inputs_and_outputs_pass_unchanged(remote):
 
 def test_heartbeats_are_not_shown(remote):
     code, out, err = ended(
-        remote(HOST, "sleep 2.5; echo done >&2", env={"MPI_OPERATOR_NODE_PATIENCE": "12"})
+        remote(HOST, "sleep 2.5; echo done >&2", env={"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "12"})
     )
     assert (code, out, err) == (0, "", "done\n")
 
@@ -224,7 +224,7 @@ def test_a_link_that_is_cut_is_reported_and_the_command_not_tried_again(remote, 
 
 
 def test_a_link_that_is_silent_is_lost(remote, server, last_words):
-    process = remote(HOST, "echo begun; sleep 60", env={"MPI_OPERATOR_NODE_PATIENCE": "3"})
+    process = remote(HOST, "echo begun; sleep 60", env={"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "3"})
     assert process.stdout.readline() == "begun\n"
     server.silent.set()
     assert ended(process)[0] == 255

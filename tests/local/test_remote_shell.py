@@ -220,7 +220,7 @@ def test_a_link_that_is_cut_is_noticed_and_left_word_of(remote, sshd, scripts):
 
 
 @pytest.mark.parametrize(
-    ("patience", "interval"),
+    ("timeout", "interval"),
     [
         pytest.param(None, "30", id="6 minutes"),
         pytest.param("60", "5", id="a minute"),
@@ -230,8 +230,8 @@ def test_a_link_that_is_cut_is_noticed_and_left_word_of(remote, sshd, scripts):
         pytest.param("9" * 20, "30", id="too long for a number"),
     ],
 )
-def test_a_silent_worker_is_waited_for_as_long_as_its_node(remote, patience, interval):
-    env = {"MPI_OPERATOR_NODE_PATIENCE": patience} if patience else {}
+def test_a_silent_worker_is_waited_for_as_long_as_its_node(remote, timeout, interval):
+    env = {"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": timeout} if timeout else {}
     # -G: ssh only says what it would do.
     shown, _ = remote("true", options=["-G"], env=env).communicate(timeout=30)
     options = dict(line.partition(" ")[::2] for line in shown.splitlines())

@@ -58,7 +58,7 @@ def _environment(job: MPIJob, port: int | None) -> dict[str, str]:
     variables = {
         "MPI_OPERATOR_INIT_TIMEOUT": int(timeout.total_seconds()) if timeout else None,
         "MPI_OPERATOR_FIRST_SSH_PORT": port,
-        "MPI_OPERATOR_NODE_PATIENCE": _keepalive_seconds(job),
+        "MPI_OPERATOR_NODE_TIMEOUT_SECONDS": _keepalive_seconds(job),
     }
     return {name: str(value) for name, value in variables.items() if value is not None}
 

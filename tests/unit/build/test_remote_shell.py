@@ -133,7 +133,7 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
 def test_both_roles_know_the_ssh_keepalive(tolerations, seconds):
     job = make_job(worker=pods({"tolerations": tolerations}))
     for spec in (launcher_spec(job), worker_pod(job, 0, NONE)["spec"]):
-        assert environment(spec).get("MPI_OPERATOR_NODE_PATIENCE") == seconds
+        assert environment(spec).get("MPI_OPERATOR_NODE_TIMEOUT_SECONDS") == seconds
 
 
 @pytest.mark.parametrize("name", scripts.NAMES)

@@ -167,12 +167,12 @@ esac
 
 # A cut link is silent. After this time the cluster has given up on the node as well; a node that comes back
 # earlier finds the session intact. 0 means forever.
-patience=${MPI_OPERATOR_NODE_PATIENCE:-360} # seconds
-case $patience in
+node_timeout=${MPI_OPERATOR_NODE_TIMEOUT_SECONDS:-360} # seconds
+case $node_timeout in
   0) ;;
-  *[!0-9]* | 0* | ??????????*) patience=360 ;;
+  *[!0-9]* | 0* | ??????????*) node_timeout=360 ;;
 esac
-set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((patience + 11) / 12)) -o ServerAliveCountMax=11
+set -- "$@" -o ConnectTimeout=15 -o ServerAliveInterval=$(((node_timeout + 11) / 12)) -o ServerAliveCountMax=11
 
 # A process whose parent has ended gets another one.
 has_parent() {
@@ -286,7 +286,7 @@ pause() {
 }
 
 read_clock
-began=$now reported=$now refused='' tries=0 patience=5
+began=$now reported=$now refused='' tries=0 report_after=5
 while :; do
   try "$@"
   if [ "$code" -ne 255 ]; then
@@ -310,9 +310,9 @@ while :; do
     record "event=gave-up worker=$worker seconds=$waited cause=$cause"
     exit "$gave_up"
   fi
-  if [ $((now - reported)) -ge "$patience" ]; then
+  if [ $((now - reported)) -ge "$report_after" ]; then
     say "event=waiting worker=$worker seconds=$waited cause=$cause"
-    reported=$now patience=30
+    reported=$now report_after=30
   fi
   pause
   [ -z "$signal" ] || exit $((128 + signal))
