@@ -66,8 +66,8 @@ def _has_ignored_fields() -> str:
 def service() -> Manifest:
     """The Service of all replicas.
 
-    Also of those that are not ready: they convert before they can read jobs, because without the
-    conversion nobody can read those of older versions.
+    Also of those that are not ready: they convert before they can read jobs, because an API server
+    cannot read stored jobs of older versions without the conversion.
     """
     return named("v1", "Service", WEBHOOK_SERVICE, NAMESPACE) | {
         "spec": {

@@ -219,7 +219,7 @@ def _suffix(name: Path, output: str) -> str:
 
 
 def _replace(place: Path, text: str) -> None:
-    """Write a file so that nobody ever sees half of it."""
+    """Write a file so that no reader ever sees half of it."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as stream:

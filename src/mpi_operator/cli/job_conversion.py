@@ -51,7 +51,7 @@ def _rewritten(hub: Manifest, version: str) -> Manifest:
 
 
 def _concise(after: Manifest, before: Manifest, options: Options) -> Manifest:
-    """Without the defaults of v2beta1 that nobody wrote, unless an old version has others."""
+    """Without v2beta1 defaults that the author did not write, unless old versions have others."""
     shorter = without_defaults(after, before)
     if options.to == VERSION or _hub_spec(shorter, options) == _hub_spec(after, options):
         return shorter

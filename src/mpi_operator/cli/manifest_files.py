@@ -101,7 +101,7 @@ def _parsed(lines_before: int, text: str) -> Any:
 
 
 def _check(value: Any, source: str) -> None:
-    """Refuse what nobody can write again.
+    """Refuse what cannot be written again.
 
     A small text can be huge, or endless, once its aliases are followed.
     """

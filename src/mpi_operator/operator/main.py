@@ -75,38 +75,17 @@ async def run(options: Options) -> ExitCode:
 
 async def operate(options: Options, stop: asyncio.Event) -> None:
     """Put the parts together and run their lifecycle."""
-    # A config belongs to one event loop, and the lease has a loop of its own.
-    our_config, lease_config = _config(options), _config(options)
-    registry = _registry()
+    our_config, registry = _config(options), _registry()
     metrics, job_metrics = Metrics(registry), JobMetrics(registry)
     lock = Key(options.lock_namespace, LEASE)
-    elector = Elector(
-        partial(_client, lease_config),
-        namespace=lock.namespace,
-        name=lock.name,
-        timing=_TIMING,
-        metrics=metrics,
-    )
+    elector = _elector(options, lock, metrics)
     job_metrics.set_leader(lambda: elector.is_leader)
     calls = options.write_concurrency + _READS
     async with (
         _client(our_config, metrics=metrics, concurrency=calls) as client,
         _client(our_config, metrics=metrics, timeouts=_PREFLIGHT_TIMEOUTS) as checker,
     ):
-        controller = Controller(
-            client,
-            client.fenced_by(elector),
-            Settings(
-                cluster_domain=options.cluster_domain,
-                gang_scheduler=options.gang_scheduler,
-                kubectl_delivery_image=options.kubectl_delivery_image,
-            ),
-            namespaces=options.namespaces,
-            concurrency=options.threadiness,
-            write_slots=options.write_concurrency,
-            metrics=metrics,
-            job_metrics=job_metrics,
-        )
+        controller = _controller(options, client, elector, metrics, job_metrics)
         health = Health(controller, elector)
         parts = Parts(
             controller,
@@ -121,6 +100,40 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
             _webhooks(options, registry) as ends,
         ):
             await unless(run_lifecycle(parts, stop), *ends)
+
+
+def _elector(options: Options, lock: Key, metrics: Metrics) -> Elector:
+    return Elector(
+        # A config belongs to one event loop, and the lease has a loop of its own.
+        partial(_client, _config(options)),
+        namespace=lock.namespace,
+        name=lock.name,
+        timing=_TIMING,
+        metrics=metrics,
+    )
+
+
+def _controller(
+    options: Options,
+    client: HttpClient,
+    elector: Elector,
+    metrics: Metrics,
+    job_metrics: JobMetrics,
+) -> Controller:
+    return Controller(
+        client,
+        client.fenced_by(elector),
+        Settings(
+            cluster_domain=options.cluster_domain,
+            gang_scheduler=options.gang_scheduler,
+            kubectl_delivery_image=options.kubectl_delivery_image,
+        ),
+        namespaces=options.namespaces,
+        concurrency=options.threadiness,
+        write_slots=options.write_concurrency,
+        metrics=metrics,
+        job_metrics=job_metrics,
+    )
 
 
 async def _preflight(

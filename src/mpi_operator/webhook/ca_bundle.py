@@ -41,7 +41,7 @@ _ADVICE: dict[type[errors.KubeError], str] = {
 
 
 class StaleAuthorities(errors.KubeError):
-    """The Secret cannot be read now, so nobody may change a bundle. Reported elsewhere."""
+    """The Secret cannot be read now, so no bundle may change. Reported elsewhere."""
 
 
 class Applying(Client, Protocol):
@@ -129,7 +129,7 @@ def _admission_fields(names: Iterable[str], bundle: str) -> Manifest:
 
 
 def _is_of(client: Manifest, service: Key) -> bool:
-    """Whether a webhook is this Service. One with an address is ours, too: nobody else keeps it."""
+    """Whether a webhook is this Service. One with an address is ours, too."""
     given = client.get("service")
     return not given or (given.get("namespace"), given.get("name")) == service
 

@@ -74,7 +74,7 @@ class Connection(web.RequestHandler):
             self._deadline = None
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log in one line, and hardly at all what is not HTTP: anyone can send a lot of it."""
+        """Log in one line, and hardly at all what is not HTTP: every pod can send it."""
         error = kw.get("exc_info")
         if isinstance(error, NotHttp):
             logger.debug("Request is not HTTP", extra={"error": type(error).__name__})

@@ -1,4 +1,4 @@
-"""Reads the bodies of requests within limits: anyone who reaches the port may send some.
+"""Reads the bodies of requests within limits: every pod of the cluster can send some.
 
 A body takes up to thirty times its size once it is decoded. So few are decoded at a time, large
 ones one by one, and a text with too many values not at all.

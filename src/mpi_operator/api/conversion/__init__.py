@@ -35,7 +35,7 @@ def convert(manifest: Mapping[str, object], to: str, units: UnitSettings | None 
         return job
     try:
         return _converted(job, source, target, units or UnitSettings())
-    except RecursionError:  # nobody misses what is nested that deeply
+    except RecursionError:  # no real job is nested that deeply
         job = with_annotations(shallow(job), {names.CONVERTED_FIELDS: None})
         return _converted(job, source, target, units or UnitSettings())
 

@@ -124,7 +124,7 @@ def _defaults(shape: schema.Schema, place: Place) -> dict[Place, object]:
 
 
 def without_stale_error(job: Manifest) -> Manifest:
-    """The job without the conversion's error once it has workers: somebody has corrected it."""
+    """The job without the conversion's error once it has workers: then it was corrected."""
     replicas = value_at(job, (*WORKER, "replicas"))
     is_stale = replicas is not ABSENT and replicas != 0
     return with_annotations(job, {names.CONVERSION_ERROR: None}) if is_stale else job

@@ -7,8 +7,8 @@ stand for the same facts (a *group*) are guarded by all of them, and entries ins
 list by the item's name. ANY in the places of a group stands for one item of a list, the same in all
 of them.
 
-The entries of a job come from an annotation that anybody can write: whatever does not fit is
-ignored, and only `spec` is ever changed. Never `status`: a job's author may not write that.
+The entries of a job come from an annotation that its author can write: an entry that does not fit
+is ignored, and only `spec` is ever changed. Never `status`: a job's author may not write that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,26 +6,17 @@ from typing import Any
 from mpi_operator.api import annotations as names
 from mpi_operator.api.types import Manifest
 
-from .empty_choices import without_empty_choices
 from .fields import (
     BACKOFF_LIMIT,
     CLEAN_POD_POLICY,
     LAUNCHER,
     RUN_POLICY,
     Field,
-    hub_defaults,
-    main_container_down,
-    main_container_up,
-    moved_down,
-    moved_up,
     with_implied,
-    without_implied,
-    without_stale_error,
 )
 from .job_annotations import text, with_annotations
 from .old_version import OldVersion, View
 from .places import Place, given, with_value
-from .replica_counts import with_zeros, without_zeros
 from .roles import (
     IDLE_ARGS,
     LAUNCHER_POLICY,
@@ -35,7 +26,7 @@ from .roles import (
     with_hub_policies,
     without_idle_args,
 )
-from .stored_form import stored_form
+from .shared_steps import stored, with_hub_fields, with_own_fields
 
 _MANAGED_BY = (*RUN_POLICY, "managedBy")
 _RUN_LAUNCHER_AS_WORKER = ("spec", "runLauncherAsWorker")
@@ -68,27 +59,26 @@ _INSTEAD: Mapping[Place, Mapping[str, str]] = {
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1 in the hub."""
-    job = main_container_up(moved_up(without_empty_choices(job), _FIELDS))
+    job = with_hub_fields(job, _FIELDS)
     if view.is_own:
         job = with_implied(job, _implied(job))
         job = _without_retries(without_idle_args(job))
     for place in POLICIES:
         job = _policy_up(job, place)
-    return stored_form(without_stale_error(with_zeros(job)))
+    return stored(job)
 
 
 def down(job: Manifest, view: View) -> Manifest:
     """The job of the hub in v1."""
-    hidden = dict(hub_defaults())
+    implied: dict[Place, object] = {}
     job = with_hub_policies(job) if view.is_own else job
     for place in POLICIES:
         job = _policy_down(job, place)
     if view.is_own:
-        hidden |= _implied(job)
+        implied = _implied(job)
         if given(job, LAUNCHER_POLICY) == "Never":
-            hidden[BACKOFF_LIMIT] = 0
-    job = main_container_down(without_implied(job, hidden))
-    return without_zeros(without_stale_error(moved_down(job, _FIELDS, is_own=view.is_own)))
+            implied[BACKOFF_LIMIT] = 0
+    return with_own_fields(job, _FIELDS, implied, view)
 
 
 def _implied(job: Manifest) -> dict[Place, object]:

@@ -2,24 +2,9 @@
 
 from mpi_operator.api.types import Manifest
 
-from .empty_choices import without_empty_choices
-from .fields import (
-    ACTIVE_DEADLINE,
-    BACKOFF_LIMIT,
-    CLEAN_POD_POLICY,
-    Field,
-    hub_defaults,
-    main_container_down,
-    main_container_up,
-    moved_down,
-    moved_up,
-    with_implied,
-    without_implied,
-    without_stale_error,
-)
+from .fields import ACTIVE_DEADLINE, BACKOFF_LIMIT, CLEAN_POD_POLICY, Field, with_implied
 from .old_version import OldVersion, View
 from .places import Place, given, with_value
-from .replica_counts import with_zeros, without_zeros
 from .roles import (
     IDLE_ARGS,
     LAUNCHER_POLICY,
@@ -28,7 +13,7 @@ from .roles import (
     with_hub_policies,
     without_idle_args,
 )
-from .stored_form import stored_form
+from .shared_steps import stored, with_hub_fields, with_own_fields
 
 _FIELDS = (
     Field(("spec", "backoffLimit"), BACKOFF_LIMIT),
@@ -47,21 +32,20 @@ _HUB_GROUPS = (IDLE_ARGS,)
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1alpha2 in the hub."""
-    job = main_container_up(moved_up(without_empty_choices(job), _FIELDS))
+    job = with_hub_fields(job, _FIELDS)
     for place in POLICIES:
         job = _policy_up(job, place, view)
     if view.is_own:
         job = without_idle_args(with_implied(job, _implied(job)))
-    return stored_form(without_stale_error(with_zeros(job)))
+    return stored(job)
 
 
 def down(job: Manifest, view: View) -> Manifest:
     """The job of the hub in v1alpha2."""
-    if view.is_own:
-        job = with_hub_policies(job)
-    job = without_implied(job, {**hub_defaults(), **(_implied(job) if view.is_own else {})})
-    job = moved_down(main_container_down(job), _FIELDS, is_own=view.is_own)
-    return without_zeros(without_stale_error(job))
+    if not view.is_own:
+        return with_own_fields(job, _FIELDS, {}, view)
+    job = with_hub_policies(job)
+    return with_own_fields(job, _FIELDS, _implied(job), view)
 
 
 def _implied(job: Manifest) -> dict[Place, object]:

@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from mpi_operator.api.types import (
     CleanPodPolicy,
-    Implementation,
     LauncherCreationPolicy,
     Metadata,
     MPIJobStatus,
@@ -13,8 +12,9 @@ from mpi_operator.api.types import (
     Part,
     PodTemplate,
     Replicas,
-    SchedulingPolicy,
 )
+
+from .shared_fields import SharedRunPolicy, SharedSpec
 
 
 class RestartPolicy(StrEnum):
@@ -34,7 +34,7 @@ class Manager(StrEnum):
     MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 
 
-class RunPolicy(Part, frozen=True):
+class RunPolicy(SharedRunPolicy, frozen=True):
     """Time limits, retries, suspension and cleanup of the job."""
 
     clean_pod_policy: CleanPodPolicy | None = None
@@ -50,13 +50,6 @@ class RunPolicy(Part, frozen=True):
     backoff_limit: Natural32 | None = None
     """Number of launcher retries before the job fails. Has no effect if the launcher's
     `restartPolicy` is `Never`."""
-
-    scheduling_policy: SchedulingPolicy | None = None
-    """How a gang scheduler schedules the pods. Has no effect without gang scheduling."""
-
-    suspend: bool | None = None
-    """Whether the job is suspended. Suspending a running job deletes its pods; resuming it starts
-    it from the beginning."""
 
     managed_by: Manager | None = None
     """Controller that runs the job: this operator, as `kubeflow.org/training-operator` (the
@@ -84,7 +77,7 @@ class ReplicaSpecs(Part, frozen=True, rename="pascal"):
     worker: ReplicaSpec | None = None
 
 
-class MPIJobSpec(Part, frozen=True):
+class MPIJobSpec(SharedSpec, frozen=True):
     """The desired state of a job."""
 
     mpi_replica_specs: ReplicaSpecs
@@ -96,25 +89,15 @@ class MPIJobSpec(Part, frozen=True):
     clean_pod_policy: CleanPodPolicy | None = None
     """Deprecated: use `runPolicy.cleanPodPolicy`, which wins if both are given."""
 
-    main_container: str | None = None
-    """Name of the container that runs MPI. Defaults to the first container."""
-
     run_policy: RunPolicy | None = None
     """Time limits, retries, suspension and cleanup of the job."""
 
     run_launcher_as_worker: bool | None = None
     """Whether ranks run in the launcher, too. Defaults to whether the launcher has a GPU limit."""
 
-    ssh_auth_mount_path: str | None = None
-    """Where the SSH keys are mounted: the `.ssh` directory of the user that the containers run as.
-    Defaults to `/root/.ssh`."""
-
     launcher_creation_policy: LauncherCreationPolicy | None = None
     """When to create the launcher: `AtStartup` (the default), together with the workers, or
     `WaitForWorkersReady`."""
-
-    mpi_implementation: Implementation | None = None
-    """MPI implementation in the images. Defaults to `OpenMPI`."""
 
 
 class MPIJob(Part, frozen=True, kw_only=True):

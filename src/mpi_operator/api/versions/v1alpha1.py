@@ -8,7 +8,6 @@ from msgspec import Meta
 from mpi_operator.api import types
 from mpi_operator.api.types import (
     CleanPodPolicy,
-    Implementation,
     LauncherCreationPolicy,
     Manager,
     Metadata,
@@ -17,8 +16,9 @@ from mpi_operator.api.types import (
     Part,
     PodTemplate,
     Replicas,
-    SchedulingPolicy,
 )
+
+from .shared_fields import SharedRunPolicy, SharedSpec
 
 Positive32 = Annotated[int, Meta(ge=1, extra_json_schema={"format": "int32"})]
 Units = Annotated[
@@ -53,7 +53,7 @@ class LauncherState(StrEnum):
     FAILED = "Failed"
 
 
-class RunPolicy(Part, frozen=True):
+class RunPolicy(SharedRunPolicy, frozen=True):
     """Cleanup and suspension of the job, as v2beta1 has them."""
 
     clean_pod_policy: CleanPodPolicy | None = None
@@ -70,19 +70,12 @@ class RunPolicy(Part, frozen=True):
     backoff_limit: Natural32 | None = None
     """Use `spec.backoffLimit`, which wins if both are given."""
 
-    scheduling_policy: SchedulingPolicy | None = None
-    """How a gang scheduler schedules the pods. Has no effect without gang scheduling."""
-
-    suspend: bool | None = None
-    """Whether the job is suspended. Suspending a running job deletes its pods; resuming it starts
-    it from the beginning."""
-
     managed_by: Manager | None = None
     """Controller that runs the job: `kubeflow.org/mpi-operator` (the default) or
     `kueue.x-k8s.io/multikueue`. Immutable."""
 
 
-class MPIJobSpec(Part, frozen=True):
+class MPIJobSpec(SharedSpec, frozen=True):
     """The desired state of a job. It has exactly one of gpus, processingUnits and replicas."""
 
     gpus: Units | None = None
@@ -124,25 +117,15 @@ class MPIJobSpec(Part, frozen=True):
     """Pod template for the launcher and the workers. The launcher's first container gets no
     resources, the workers' first container gets no command."""
 
-    main_container: str | None = None
-    """Name of the container that runs MPI. Defaults to the first container."""
-
     run_policy: RunPolicy | None = None
     """Cleanup and suspension of the job, as v2beta1 has them."""
 
     run_launcher_as_worker: bool | None = None
     """Whether ranks run in the launcher, too. Defaults to `false`."""
 
-    ssh_auth_mount_path: str | None = None
-    """Where the SSH keys are mounted: the `.ssh` directory of the user that the containers run as.
-    Defaults to `/root/.ssh`."""
-
     launcher_creation_policy: LauncherCreationPolicy | None = None
     """When to create the launcher: `AtStartup`, together with the workers, or
     `WaitForWorkersReady` (the default)."""
-
-    mpi_implementation: Implementation | None = None
-    """MPI implementation in the images. Defaults to `OpenMPI`."""
 
 
 class MPIJobStatus(types.MPIJobStatus, frozen=True):

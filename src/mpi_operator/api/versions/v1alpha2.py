@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from mpi_operator.api.types import (
     CleanPodPolicy,
-    Implementation,
     LauncherCreationPolicy,
     Manager,
     Metadata,
@@ -14,9 +13,9 @@ from mpi_operator.api.types import (
     Part,
     PodTemplate,
     Replicas,
-    SchedulingPolicy,
 )
 
+from .shared_fields import SharedRunPolicy, SharedSpec
 from .v1 import RestartPolicy
 
 
@@ -28,7 +27,7 @@ class Distribution(StrEnum):
     MPICH = "MPICH"
 
 
-class RunPolicy(Part, frozen=True):
+class RunPolicy(SharedRunPolicy, frozen=True):
     """Time limits, retries and suspension of the job."""
 
     clean_pod_policy: CleanPodPolicy | None = None
@@ -45,13 +44,6 @@ class RunPolicy(Part, frozen=True):
 
     backoff_limit: Natural32 | None = None
     """Number of launcher retries before the job fails. Wins over `spec.backoffLimit`."""
-
-    scheduling_policy: SchedulingPolicy | None = None
-    """How a gang scheduler schedules the pods. Has no effect without gang scheduling."""
-
-    suspend: bool | None = None
-    """Whether the job is suspended. Suspending a running job deletes its pods; resuming it starts
-    it from the beginning."""
 
     managed_by: Manager | None = None
     """Controller that runs the job: `kubeflow.org/mpi-operator` (the default) or
@@ -80,7 +72,7 @@ class ReplicaSpecs(Part, frozen=True, rename="pascal"):
     worker: ReplicaSpec | None = None
 
 
-class MPIJobSpec(Part, frozen=True):
+class MPIJobSpec(SharedSpec, frozen=True):
     """The desired state of a job."""
 
     mpi_replica_specs: ReplicaSpecs
@@ -99,11 +91,8 @@ class MPIJobSpec(Part, frozen=True):
     """Which worker pods to delete after the job has finished. `Running` keeps terminated pods and
     their logs. Defaults to `None`."""
 
-    main_container: str | None = None
-    """Name of the container that runs MPI. Defaults to the first container."""
-
     mpi_distribution: Distribution | None = None
-    """MPI implementation in the images. Defaults to `OpenMPI`."""
+    """MPI implementation in the images. Wins over `mpiImplementation`. Defaults to `OpenMPI`."""
 
     run_policy: RunPolicy | None = None
     """Time limits, retries and suspension of the job."""
@@ -111,16 +100,9 @@ class MPIJobSpec(Part, frozen=True):
     run_launcher_as_worker: bool | None = None
     """Whether ranks run in the launcher, too. Defaults to `false`."""
 
-    ssh_auth_mount_path: str | None = None
-    """Where the SSH keys are mounted: the `.ssh` directory of the user that the containers run as.
-    Defaults to `/root/.ssh`."""
-
     launcher_creation_policy: LauncherCreationPolicy | None = None
     """When to create the launcher: `AtStartup` (the default), together with the workers, or
     `WaitForWorkersReady`."""
-
-    mpi_implementation: Implementation | None = None
-    """MPI implementation as v2beta1 spells it. `mpiDistribution` wins if both are given."""
 
 
 class MPIJob(Part, frozen=True, kw_only=True):
