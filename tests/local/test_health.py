@@ -1,8 +1,12 @@
 """Probes and hooks of containers, with real processes."""
 
+import asyncio
+
 import pytest
 
 from mpi_operator.kube.client import LogOptions
+from mpi_operator.local.kubelet.pod_runner import PodRunner
+from mpi_operator.local.sandbox.host import LocalSandbox
 from tests.local.test_pods import has_printed, terminated
 from tests.support.waiting import until
 
@@ -111,6 +115,31 @@ async def test_a_hook_is_called_before_it_is_asked_to_end(pods):
     await pods.delete("p")
     assert [line async for line in logs] == [b"ready", b"from the hook"]
     await pods.until_gone("p")
+
+
+async def test_a_hook_is_called_if_the_pod_is_deleted_while_it_starts(pods, tmp_path, monkeypatch):
+    deleted = asyncio.Event()
+    stop, run = PodRunner.stop, LocalSandbox.run
+
+    def stop_and_tell(self, grace_seconds):
+        stop(self, grace_seconds)
+        deleted.set()
+
+    async def run_and_delete(self, container, command, stdio):
+        process = await run(self, container, command, stdio)
+        if not deleted.is_set():
+            await pods.delete("p")
+            await deleted.wait()
+        return process
+
+    monkeypatch.setattr(PodRunner, "stop", stop_and_tell)
+    monkeypatch.setattr(LocalSandbox, "run", run_and_delete)
+    until_trapped = "while ! test -e /keep/trapped; do sleep 0.02; done"
+    hook = {"preStop": shell(f"{until_trapped}; touch {tmp_path}/called")}
+    script = f"trap 'exit 0' TERM; touch /keep/trapped; {FOREVER}"
+    await start(pods, script, lifecycle=hook)
+    await pods.until_gone("p", 30)
+    assert (tmp_path / "called").exists()
 
 
 async def test_a_hook_that_takes_too_long_changes_nothing(pods):

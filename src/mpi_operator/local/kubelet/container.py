@@ -142,6 +142,8 @@ class ContainerRunner:
             asyncio.ensure_future(self._watch_log()),
             self._watch_health(sandbox, since),
         ]
+        if self._stopping.is_set():
+            self.terminate()  # the request came while it was being started
         try:
             code = await self._exit_code(process)
         finally:
@@ -180,8 +182,6 @@ class ContainerRunner:
         finally:
             os.close(output)
             os.close(null)
-        if self._stopping.is_set():
-            self.terminate()  # the request came while it was being started
         return self._process
 
     def _watch_health(self, sandbox: Sandbox, since: datetime) -> "asyncio.Future[None]":
