@@ -62,9 +62,9 @@ def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path, poli
     code, out, err = shell.run("run", job(tmp_path, ["sh", "-c", script]), *policy)
     assert code == 7
     assert out == "launcher | ----\nlauncher | it broke\nlauncher | badly\n"
-    why = re.escape("Job has reached the specified backoff limit (exit code 7): it broke")
-    assert re.fullmatch(rf"pi failed: {why} \(exit code 7, \d+\.\ds\)", err.splitlines()[-1])
-    # The last line has the gist; `describe` has the whole message.
+    why = re.escape("exit code 7, after the line: badly")
+    assert re.fullmatch(rf"pi failed: {why} \(\d+\.\ds\)", err.splitlines()[-1])
+    # The last line has the cause; `describe` has the whole message.
     assert "\nit broke\nbadly\n" in shell.run("describe", "pi")[1]
 
 

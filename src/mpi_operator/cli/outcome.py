@@ -17,6 +17,7 @@ from mpi_operator.local.runs.records import End
 
 from . import signals
 from .job_stream import role_of
+from .launcher_failure import LastLines
 from .plain_text import printable, printable_lines
 
 P = ParamSpec("P")
@@ -81,13 +82,14 @@ def output_lost(error: OSError) -> End:
     return End("Interrupted", f"was stopped: cannot write its output: {error.strerror}", FAILURE)
 
 
-def end_of(job: MPIJob, pods: Sequence[Manifest]) -> End:
+def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
     """How a finished job ended; the last state of its pods has the exit code."""
     if conditions.is_true(job.status.conditions, ConditionType.SUCCEEDED):
         return SUCCEEDED
     last = conditions.describing(job.status.conditions)
     message = f"failed: {last.message if last else 'no reason was reported'}"
-    return End("Failed", message, _exit_code(pods))
+    exit_code = _exit_code(pods)
+    return End("Failed", message, exit_code, last_lines.cause(job, exit_code))
 
 
 def _exit_code(pods: Sequence[Manifest]) -> int:

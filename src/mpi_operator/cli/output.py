@@ -15,6 +15,7 @@ from mpi_operator.local.runs.records import End
 from . import progress
 from .format import gist
 from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
+from .plain_text import printable
 
 _COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
 _LAUNCHER = "launcher"
@@ -33,8 +34,10 @@ class Verdict(NamedTuple):
     @property
     def line(self) -> str:
         """The last line for people."""
-        code = f"exit code {self.end.exit_code}, " if self.end.state == "Failed" else ""
-        return f"{self.job} {gist(self.end.message)} ({code}{self.seconds:.1f}s)"
+        what = f"failed: {self.end.cause}" if self.end.cause else gist(self.end.message)
+        says_code = self.end.state != "Failed" or "exit code" in self.end.cause
+        code = "" if says_code else f"exit code {self.end.exit_code}, "
+        return f"{self.job} {printable(what)} ({code}{self.seconds:.1f}s)"
 
 
 class OutputLost(Exception):
@@ -192,6 +195,7 @@ class JsonOutput:
             state=verdict.end.state,
             exitCode=verdict.end.exit_code,
             message=verdict.end.message,
+            **({"cause": verdict.end.cause} if verdict.end.cause else {}),
             seconds=round(verdict.seconds, 3),
             **({"kept": str(verdict.kept)} if verdict.kept else {}),
         )

@@ -21,6 +21,7 @@ from .file_objects import CREATED
 from .format import counted
 from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
+from .launcher_failure import LastLines
 from .outcome import InvalidInput
 from .output import Output, OutputLost, Verdict
 from .recorder import Recorder, recording
@@ -175,20 +176,25 @@ async def _unless(
 
 async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> records.End:
     """Show the job until its end, or until its output cannot be delivered."""
+    last_lines = LastLines()
     try:
-        ended = await _until_ended(stream, output, recorder)
+        ended = await _until_ended(stream, output, recorder, last_lines)
         async for update in stream.rest(_LAST_LINES_SECONDS):
             output.show(update)
+            last_lines.note(update)
     except OutputLost as lost:
         return outcome.output_lost(lost.error)
-    return outcome.end_of(ended, stream.objects) if ended else outcome.DELETED
+    return outcome.end_of(ended, stream.objects, last_lines) if ended else outcome.DELETED
 
 
-async def _until_ended(stream: JobStream, output: Output, recorder: Recorder) -> MPIJob | None:
+async def _until_ended(
+    stream: JobStream, output: Output, recorder: Recorder, last_lines: LastLines
+) -> MPIJob | None:
     """Show updates; the finished job, or None if it was deleted."""
     while True:
         update = await stream.next()
         output.show(update)
+        last_lines.note(update)
         if isinstance(update, JobDeleted):
             return None
         if isinstance(update, JobChanged) and has_ended(update.job):

@@ -39,6 +39,8 @@ class End(msgspec.Struct, frozen=True):
     state: str
     message: str
     exit_code: int
+    cause: str = ""
+    """Why it failed, if its output says so."""
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -1,0 +1,242 @@
+"""Why a job failed, in one sentence, from the last lines of its launcher.
+
+An MPI ends a failed job with a banner about its own state. The reason is above it: an exception, a
+signal, a program that does not exist. Each `_…` below finds one kind of reason; the first one that
+finds something is right. `Banner` finds the rank and the host, to put behind it.
+"""
+
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+_MAX_LENGTH = 240
+
+
+class Failure(NamedTuple):
+    """What is known about a launcher that failed."""
+
+    lines: Sequence[str]
+    """The last lines of its output, and of its ranks."""
+    exit_code: int
+    slots: int | None = None
+    """How many ranks the workers of the job have room for."""
+    hosts: Sequence[str] = ()
+    """The host of each rank, if ranks are placed in the order of the hostfile."""
+    has_run_out_of_memory: bool = False
+    """Whether the kernel has killed a process since the job started."""
+
+
+class Banner(NamedTuple):
+    """What an MPI says about the process that ended the job; empty if it does not say."""
+
+    rank: str = ""
+    host: str = ""
+    exit_code: str = ""
+    signal: str = ""
+
+    @property
+    def where(self) -> str:
+        rank = f"rank {self.rank}" if self.rank else ""
+        host = f"on {self.host.partition('.')[0]}" if self.host else ""
+        return " ".join(filter(None, (rank, host)))
+
+
+def failure_cause(failure: Failure) -> str:
+    """One sentence without a full stop; "" if the lines say nothing."""
+    text = "\n".join(failure.lines).replace("\0", "")  # PRRTE ends a banner with one
+    banner = _located(_banner(text), failure.hosts)
+    for find in _REASONS:
+        if reason := find(text, banner, failure):
+            short = reason if len(reason) <= _MAX_LENGTH else f"{reason[: _MAX_LENGTH - 1]}…"
+            return f"{short} ({banner.where})" if banner.where else short
+    return ""
+
+
+# Each with the named groups of `Banner`. The one that comes first in the text is about the process
+# that failed first.
+_BANNERS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        # Open MPI
+        r"process rank (?P<rank>\d+) with PID \S+ on node (?P<host>\S+)\s+exited\s+on\s+"
+        r"signal\s+(?P<signal>\d+)",
+        r"^ *Process name: \[\S+,(?P<rank>\d+)\]\s*Exit code: *(?P<exit_code>\d+)",
+        r"process rank (?P<rank>\d+) with PID \S+ on node (?P<host>\S+)\s+calling",
+        r"Node: (?P<host>\S+)\s+while attempting to start process rank (?P<rank>\d+)",
+        # Intel MPI
+        r"^= +RANK (?P<rank>\d+) PID \S+ RUNNING AT (?P<host>\S+)\n"
+        r"= +KILLED BY SIGNAL: (?P<signal>\d+)",
+        r"^= +RANK (?P<rank>\d+) PID \S+ RUNNING AT (?P<host>\S+)\n"
+        r"= +EXIT(?:ED WITH)? (?:STATUS|CODE): (?P<exit_code>\d+)",
+        # Both that are made of Hydra
+        r"application called MPI_Abort\([^)]*\) - process (?P<rank>\d+)",
+        r"^\[proxy:\S*?@(?P<host>[^\]\s]+)\][^\n]*execvp error",
+        # MPICH prints this banner about signals only, whose numbers it calls exit codes
+        r"^= +PID \S+ RUNNING AT (?P<host>\S+)\n= +EXIT CODE: (?P<signal>\d+)$",
+    )
+)
+
+
+def _banner(text: str) -> Banner:
+    found = [match for pattern in _BANNERS if (match := pattern.search(text))]
+    facts: dict[str, str] = {}
+    for match in sorted(found, key=re.Match.start):
+        facts = {name: value for name, value in match.groupdict().items() if value} | facts
+    return Banner(**facts)
+
+
+def _located(banner: Banner, hosts: Sequence[str]) -> Banner:
+    """The banner with rank and host: Open MPI often names only the rank, MPICH only the host."""
+    if banner.rank and not banner.host and int(banner.rank) < len(hosts):
+        return banner._replace(host=hosts[int(banner.rank)])
+    host = banner.host.partition(".")[0]
+    if host and not banner.rank and list(hosts).count(host) == 1:
+        return banner._replace(rank=str(list(hosts).index(host)))
+    return banner
+
+
+_TRACEBACK = re.compile(r"^[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?::.*)?")
+# Raised by ranks whose peers are gone: if there is another exception, that one came first.
+_CONSEQUENCES = ("mpi4py.MPI.Exception", "ConnectionResetError", "BrokenPipeError", "EOFError")
+
+
+def _exception(text: str, banner: Banner, failure: Failure) -> str:
+    found = [each for each in _exceptions(text.splitlines()) if each]
+    causes = [each for each in found if not each.startswith(_CONSEQUENCES)]
+    return (causes or found or [""])[-1]
+
+
+def _exceptions(lines: Sequence[str]) -> Iterator[str]:
+    """The line that ends each traceback; tracebacks of several ranks may be interleaved."""
+    is_inside = False
+    for line in lines:
+        if _TRACEBACK.match(line):
+            is_inside = True
+        elif is_inside:
+            bare = line.removeprefix("  | ")
+            if bare[:1].strip() and _EXCEPTION.fullmatch(bare):
+                is_inside = False
+                yield bare
+
+
+def _first(*patterns: str, form: str = "{}") -> Callable[[str, Banner, Failure], str]:
+    """Finds the first match of any pattern, and puts its groups into a form."""
+    compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
+
+    def find(text: str, banner: Banner, failure: Failure) -> str:
+        matches = (match for pattern in compiled if (match := pattern.search(text)))
+        return next((form.format(*match.groups()) for match in matches), "")
+
+    return find
+
+
+_syntax_error = _first(r"^((?:SyntaxError|IndentationError|TabError): .*)")
+_missing_script = _first(
+    r"can't open file '?(.*?)'?: \[Errno 2\]", form="No such file or directory: {}"
+)
+_missing_main_module = _first(r"^\S*python\S*: (No module named \S+)")
+_missing_executable = _first(
+    r"execvp error on file (.*?) \(No such file or directory\)", form="Executable not found: {}"
+)
+_no_permission = _first(
+    r"execvp error on file (.*?) \(Permission denied\)", form="No permission to execute {}"
+)
+_no_executable = _first(  # Open MPI does not say which of the two
+    r"unable to launch the specified application as it could not\s+access an executable:\s+"
+    r"Executable: *(.*)",
+    r"unable to find the specified executable file(?s:.{1,400}?)Executable: *(.*)",
+    form="Executable not found, or not executable: {}",
+)
+_missing_command = _first(
+    r"^\S*sh: (?:line )?\d+: (.*?): (?:command )?not found$", form="Command not found: {}"
+)
+_unknown_option = _first(
+    r"unrecognized option was included on the mpirun command line:\s+Option: *(.*)",
+    r"unrecognized argument (.*)",
+    form="mpirun does not know the option {}",
+)
+_unknown_host = _first(r"(Could not resolve hostname .*)")
+_abort = _first(
+    r"MPI_ABORT was invoked on rank \d+ in communicator(?s:.{1,200}?)[Ee]rrorcode:? *(-?\d+)",
+    r"application called MPI_Abort\([^,]*, *(-?\d+)\)",
+    form="MPI_Abort with code {}",
+)
+
+
+def _too_many_ranks(text: str, banner: Banner, failure: Failure) -> str:
+    found = re.search(r"not enough slots available in the system to satisfy the (\d+)", text)
+    if found is None:
+        return ""
+    slots = f"the workers have {failure.slots} slots" if failure.slots else "too few slots"
+    return f"{found[1]} ranks asked for, {slots}"
+
+
+def _signal(text: str, banner: Banner, failure: Failure) -> str:
+    number = int(banner.signal or 0)
+    if not number:
+        return ""
+    if number == signal.SIGKILL:
+        why = "out of memory" if failure.has_run_out_of_memory else "perhaps out of memory"
+        return f"Killed by SIGKILL, {why}"
+    return f"Killed by {_signal_name(number)}, {(signal.strsignal(number) or '').lower()}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_COMPLAINT = re.compile(
+    r"error|fail|cannot|can't|could not|not found|no such|denied|invalid|unknown|unrecognized"
+    r"|usage|abort|fatal|refused|unable|exception|missing|panic|killed|resolve",
+    re.IGNORECASE,
+)
+# Lines of the MPIs that say that a job has failed, not why.
+_NOISE = re.compile(
+    r"^[\s=*#-]*$|^=|^ *(?:Process name|Exit code|Node|Executable|PID|HNP daemon|Remote daemon):"
+    r"|exited with non-zero status|thus causing the job|prterun noticed|prterun detected"
+    r"|primary job +terminated|non-zero exit code|job has been aborted|lost communication"
+    r"|^Intel\(R\)|YOUR APPLICATION TERMINATED|Please refer to|www\.|https?://"
+    r"|^\[(?:mpiexec|proxy|prterun)\S*\]|^\[\S+\] PRTE ERROR|^NOTE: invoking MPI_ABORT"
+    r"|You may or may not see|exactly when Open MPI kills|calling$|^.abort.\. This may"
+    r"|^terminated by signals"
+)
+
+
+def _last_complaint(text: str, banner: Banner, failure: Failure) -> str:
+    line = _last_line(text)
+    return line if _COMPLAINT.search(line) else ""
+
+
+def _exit_code(text: str, banner: Banner, failure: Failure) -> str:
+    code = banner.exit_code or str(failure.exit_code)
+    line = _last_line(text)
+    return f"exit code {code}, after the line: {line}" if line else f"exit code {code}"
+
+
+def _last_line(text: str) -> str:
+    said = (line.strip() for line in reversed(text.splitlines()) if not _NOISE.search(line))
+    return next(filter(None, said), "")
+
+
+_REASONS: Sequence[Callable[[str, Banner, Failure], str]] = (
+    _too_many_ranks,
+    _missing_executable,
+    _no_permission,
+    _no_executable,
+    _unknown_option,
+    _unknown_host,
+    _exception,
+    _syntax_error,
+    _missing_script,
+    _missing_main_module,
+    _missing_command,
+    _abort,
+    _signal,
+    _last_complaint,
+    _exit_code,
+)

@@ -1,0 +1,76 @@
+"""What is known about a launcher that fails, for `api.failure_cause`."""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from mpi_operator.api import conditions, labels, names
+from mpi_operator.api.failure_cause import Failure, failure_cause
+from mpi_operator.api.main_container import main_container
+from mpi_operator.api.types import ConditionType, MPIJob
+
+from .job_stream import Line, Update
+
+_MAX_LINES = 300
+_MAX_LINE_BYTES = 4096
+# Reasons of a failure that is the launcher's own. Others, such as a deadline, say it themselves.
+_OWN_REASONS = ("BackoffLimitExceeded", "PodFailurePolicy", conditions.Reason.FAILED.value)
+# Options of any mpirun after which the order of the hostfile is not the order of the ranks.
+_PLACEMENT = re.compile(
+    r"(?<![\w-])--?(map-by|rank-by|rankfile|rf|host|hosts|H|hostfile|machinefile|f|ppn|rr|pernode"
+    r"|npernode|ppr|perhost|bynode|N|grr)\b"
+)
+
+
+class LastLines:
+    """The last lines of the last launcher, and whether memory has run out since the start."""
+
+    def __init__(self) -> None:
+        self._pod = ""
+        self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
+        self._oom_kills = _oom_kills()
+
+    def note(self, update: Update) -> None:
+        if not isinstance(update, Line) or update.role != labels.Role.LAUNCHER:
+            return
+        if update.pod != self._pod:
+            self._pod = update.pod
+            self._lines.clear()
+        self._lines.append(update.printed[:_MAX_LINE_BYTES])
+
+    def cause(self, job: MPIJob, exit_code: int) -> str:
+        """Why a job has failed; "" if that is not in the lines."""
+        failed = conditions.condition(job.status.conditions, ConditionType.FAILED)
+        if failed is None or not failed.reason.startswith(_OWN_REASONS) or not self._lines:
+            return ""
+        lines = [line.decode(errors="replace") for line in self._lines]
+        slots = _hosts(job)
+        hosts = slots if _is_in_order(job) else ()
+        has_run_out = _oom_kills() > self._oom_kills
+        return failure_cause(Failure(lines, exit_code, len(slots), hosts, has_run_out))
+
+
+def _hosts(job: MPIJob) -> list[str]:
+    """The host of each slot."""
+    hosts = (host.partition(".")[0] for host in names.hosts(job))
+    return [host for host in hosts for _ in range(job.spec.slots_per_worker)]
+
+
+def _is_in_order(job: MPIJob) -> bool:
+    container = main_container(job, job.spec.launcher)
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return not _PLACEMENT.search(" ".join(map(str, words)))
+
+
+def _oom_kills() -> int:
+    """How many processes the kernel has killed because memory ran out, in all of its time."""
+    try:
+        return _counter("oom_kill", Path("/proc/vmstat").read_text().splitlines())
+    except OSError:
+        return 0
+
+
+def _counter(name: str, lines: Iterable[str]) -> int:
+    values = (line.split()[1] for line in lines if line.startswith(f"{name} "))
+    return int(next(values, 0))

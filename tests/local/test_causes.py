@@ -1,0 +1,47 @@
+"""The last line of `mpijob run` names the cause of a failure, with every MPI."""
+
+import re
+
+import pytest
+
+from tests.local.environments import PACKAGES, environment
+from tests.local.shell import Shell, job
+
+ON_RANK_1 = "(rank 1 on pi-worker-1)"
+
+
+@pytest.mark.parametrize("implementation", PACKAGES)
+def test_a_module_that_one_rank_lacks_is_named_with_its_rank(tmp_path, implementation):
+    shell = Shell(tmp_path / "state", environment(implementation))
+    (tmp_path / "train.py").write_text(
+        "from mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    import nunpy\n"
+    )
+    # With `-m mpi4py` an exception aborts all ranks, and every MPI says which one.
+    command = ["mpirun", "-n", "2", "python", "-m", "mpi4py", "train.py"]
+    code, _, err = shell.run("run", job(tmp_path, command, mpiImplementation=implementation), "-q")
+    last = err.splitlines()[-1]
+    why = f"ModuleNotFoundError: No module named 'nunpy' {ON_RANK_1}"
+    assert re.fullmatch(rf"pi failed: {re.escape(why)} \(exit code {code}, \d+\.\ds\)", last)
+
+
+@pytest.mark.parametrize("implementation", PACKAGES)
+def test_a_rank_that_is_killed_is_named_with_its_signal(tmp_path, implementation):
+    shell = Shell(tmp_path / "state", environment(implementation))
+    (tmp_path / "crash.py").write_text(
+        "import os, signal, time\n"
+        "if os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK')) == '1':\n"
+        "    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "time.sleep(30)\n"
+    )
+    command = ["mpirun", "-n", "2", "python", "crash.py"]
+    _, _, err = shell.run("run", job(tmp_path, command, mpiImplementation=implementation), "-q")
+    why = f"pi failed: Killed by SIGSEGV, segmentation fault {ON_RANK_1}"
+    assert err.splitlines()[-1].startswith(why)
+
+
+def test_a_deadline_is_the_cause_whatever_the_launcher_printed(tmp_path):
+    shell = Shell(tmp_path / "state", environment("OpenMPI"))
+    command = ["sh", "-c", "echo error: none; sleep 60"]
+    file = job(tmp_path, command, runPolicy={"activeDeadlineSeconds": 2})
+    _, _, err = shell.run("run", file)
+    assert "Job was active longer than specified deadline" in err.splitlines()[-1]

@@ -1,0 +1,148 @@
+"""The cause of a failure, from what three MPIs printed (see `tests.local.record_failures`)."""
+
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.api.failure_cause import Failure, failure_cause
+
+RECORDINGS = Path(__file__).parent / "failures"
+HOSTS = ("pi-worker-0", "pi-worker-1")
+EXPECTED = [
+    ("MPI_Abort", "OpenMPI MPICH Intel", "MPI_Abort with code 3 (rank 1 on pi-worker-1)"),
+    ("assertion", "OpenMPI", "AssertionError (rank 1 on pi-worker-1)"),
+    ("assertion", "MPICH Intel", "AssertionError"),
+    ("chained-exception", "OpenMPI MPICH Intel", "RuntimeError: no a"),
+    ("exception-and-MPI_Abort", "OpenMPI MPICH Intel", "ValueError: boom (rank 1 on pi-worker-1)"),
+    (
+        "exception-group",
+        "OpenMPI",
+        "ExceptionGroup: two (2 sub-exceptions) (rank 1 on pi-worker-1)",
+    ),
+    ("exception-group", "MPICH Intel", "ExceptionGroup: two (2 sub-exceptions)"),
+    ("exception-on-one-rank", "OpenMPI", "ValueError: boom (rank 1 on pi-worker-1)"),
+    ("exception-on-one-rank", "MPICH Intel", "ValueError: boom"),
+    ("exit-code", "OpenMPI", "exit code 3, after the line: epoch 5 (rank 0 on pi-worker-0)"),
+    ("exit-code", "MPICH", "exit code 3, after the line: epoch 5"),
+    ("exit-code", "Intel", "exit code 255, after the line: epoch 5"),
+    ("exit-message", "OpenMPI", "the learning rate is missing (rank 1 on pi-worker-1)"),
+    ("exit-message", "MPICH Intel", "the learning rate is missing"),
+    (
+        "kill",
+        "OpenMPI MPICH Intel",
+        "Killed by SIGKILL, perhaps out of memory (rank 1 on pi-worker-1)",
+    ),
+    ("launcher-in-Python", "OpenMPI MPICH Intel", "ModuleNotFoundError: No module named 'numppy'"),
+    ("launcher-that-prints", "OpenMPI MPICH Intel", "exit code 7, after the line: badly"),
+    (
+        "missing-executable",
+        "OpenMPI",
+        "Executable not found, or not executable: ./nothing (rank 1 on pi-worker-1)",
+    ),
+    ("missing-executable", "MPICH", "Executable not found: ./nothing (rank 0 on pi-worker-0)"),
+    ("missing-executable", "Intel", "Executable not found: ./nothing (rank 1 on pi-worker-1)"),
+    ("missing-main-module", "OpenMPI", "No module named nothing (rank 0 on pi-worker-0)"),
+    ("missing-main-module", "MPICH Intel", "No module named nothing"),
+    (
+        "missing-module",
+        "OpenMPI",
+        "ModuleNotFoundError: No module named 'numppy' (rank 1 on pi-worker-1)",
+    ),
+    ("missing-module", "MPICH Intel", "ModuleNotFoundError: No module named 'numppy'"),
+    (
+        "missing-script",
+        "OpenMPI",
+        "No such file or directory: /work/nothing.py (rank 0 on pi-worker-0)",
+    ),
+    ("missing-script", "MPICH Intel", "No such file or directory: /work/nothing.py"),
+    ("no-mpirun", "OpenMPI MPICH Intel", "Command not found: mpirum"),
+    (
+        "no-permission",
+        "OpenMPI",
+        "Executable not found, or not executable: ./assertion.py (rank 0 on pi-worker-0)",
+    ),
+    (
+        "no-permission",
+        "MPICH Intel",
+        "No permission to execute ./assertion.py (rank 0 on pi-worker-0)",
+    ),
+    ("os.abort", "OpenMPI MPICH Intel", "Killed by SIGABRT, aborted (rank 1 on pi-worker-1)"),
+    ("own-exception", "OpenMPI", "diverged: at 3 (rank 1 on pi-worker-1)"),
+    ("own-exception", "MPICH Intel", "diverged: at 3"),
+    (
+        "segmentation-fault",
+        "OpenMPI MPICH Intel",
+        "Killed by SIGSEGV, segmentation fault (rank 1 on pi-worker-1)",
+    ),
+    ("syntax-error", "OpenMPI", "SyntaxError: invalid syntax (rank 0 on pi-worker-0)"),
+    ("syntax-error", "MPICH Intel", "SyntaxError: invalid syntax"),
+    ("termination", "OpenMPI MPICH Intel", "Killed by SIGTERM, terminated (rank 1 on pi-worker-1)"),
+    ("too-many-ranks", "OpenMPI", "4 ranks asked for, the workers have 2 slots"),
+    (
+        "unknown-host",
+        "OpenMPI MPICH Intel",
+        "Could not resolve hostname nothing. Known hosts: pi-launcher-x, pi-worker-0, pi-worker-1",
+    ),
+    ("unknown-option", "OpenMPI", "mpirun does not know the option --nothing"),
+    ("unknown-option", "MPICH Intel", "mpirun does not know the option nothing"),
+    ("wrong-rank", "OpenMPI", "mpi4py.MPI.Exception: MPI_ERR_RANK: invalid rank"),
+    ("wrong-rank", "MPICH Intel", "mpi4py.MPI.Exception: Invalid rank, error stack:"),
+]
+TABLE = [(case, mpi, cause) for case, mpis, cause in EXPECTED for mpi in mpis.split()]
+
+
+def recorded(case: str, mpi: str) -> tuple[int, list[str]]:
+    code, *lines = (RECORDINGS / f"{case}.{mpi}.txt").read_text().splitlines()
+    return int(code), lines
+
+
+@pytest.mark.parametrize(("case", "mpi", "cause"), TABLE, ids=[f"{c} {m}" for c, m, _ in TABLE])
+def test_the_cause_of_a_recorded_failure(case, mpi, cause):
+    code, lines = recorded(case, mpi)
+    assert failure_cause(Failure(lines, code, slots=2, hosts=HOSTS)) == cause
+
+
+def test_every_recording_is_in_the_table():
+    names = {file.name for file in RECORDINGS.iterdir()}
+    assert names == {f"{case}.{mpi}.txt" for case, mpi, _ in TABLE}
+
+
+def test_a_host_is_not_guessed_if_ranks_may_be_placed_in_another_order():
+    code, lines = recorded("missing-module", "OpenMPI")
+    cause = failure_cause(Failure(lines, code))
+    assert cause.startswith("ModuleNotFoundError: No module named 'numppy' (rank ")
+    assert " on " not in cause
+
+
+def test_a_kill_after_memory_ran_out_says_so():
+    code, lines = recorded("kill", "OpenMPI")
+    cause = failure_cause(Failure(lines, code, has_run_out_of_memory=True))
+    assert cause == "Killed by SIGKILL, out of memory (rank 1 on pi-worker-1)"
+
+
+def test_the_exception_that_came_first_wins_over_its_consequences():
+    lines = [
+        "Traceback (most recent call last):",
+        "ValueError: boom",
+        "Traceback (most recent call last):",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ]
+    assert failure_cause(Failure(lines, 1)) == "ValueError: boom"
+
+
+def test_tracebacks_of_two_ranks_may_be_interleaved():
+    lines = [
+        *["Traceback (most recent call last):"] * 2,
+        *['  File "a.py", line 1, in <module>'] * 2,
+        *["ValueError: boom"] * 2,
+    ]
+    assert failure_cause(Failure(lines, 1)) == "ValueError: boom"
+
+
+def test_no_output_leaves_the_exit_code():
+    assert failure_cause(Failure([], 7)) == "exit code 7"
+
+
+def test_a_long_message_is_cut():
+    lines = ["Traceback (most recent call last):", "ValueError: " + "x" * 1000]
+    assert len(failure_cause(Failure(lines, 1))) == 240
