@@ -85,6 +85,7 @@ ALL = [
         packages=NUMPY,
         options=("--set", f"{COMMAND}={TRAIN}"),
     ),
+    Example("checkpoint/checkpoint.yaml", "OpenMPI", PI),
     Example(
         "elastic/elastic.yaml",
         "OpenMPI",
@@ -196,6 +197,17 @@ def test_ranks_that_disagree_fail_the_job(trainer, tmp_path):
     code, output = train(trainer, place, "--num-batches=5")
     assert "the ranks do not have the same weights" in output, output
     assert code == 1, output
+
+
+# --- checkpoint
+
+
+def test_the_checkpoint_example_continues_where_the_last_run_ended(shell):
+    file = str(EXAMPLES / "checkpoint" / "checkpoint.yaml")
+    results = [shell.run("run", file) for _ in range(2)]
+    assert [code for code, _, _ in results] == [0, 0], results
+    assert re.search(r"after run 1: pi is about 3\.1\d+ \(400000 throws\)", results[0][1])
+    assert re.search(r"after run 2: pi is about 3\.1\d+ \(800000 throws\)", results[1][1])
 
 
 # --- elastic

@@ -110,3 +110,36 @@ def test_secrets_are_not_left_behind(shell, tmp_path):
     left = [path for path in state.rglob("*") if path.is_file() and path.name != ".lock"]
     assert left
     assert not [path for path in left if SECRET.encode() in path.read_bytes()]
+
+
+# --- claims and other volumes
+
+
+DATA: dict[str, Any] = {
+    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+    "volumeMounts": [{"name": "v", "mountPath": "/data"}],
+}
+COUNTS = "echo line >> /data/lines; wc -l < /data/lines"
+
+
+@pytest.mark.parametrize("kind", ["namespaces", "plain"])
+def test_a_claim_is_kept_between_runs_and_private(shell, tmp_path, kind):
+    path = file(tmp_path, job(COUNTS, **DATA), an("PersistentVolumeClaim", "data"))
+    results = [shell.run("run", path, "--sandbox", kind) for _ in range(2)]
+    assert [(code, lines(out)) for code, out, _ in results] == [(0, ["1"]), (0, ["2"])], results
+    place = tmp_path / "state" / "mpi-operator" / "volumes"
+    assert (place / "data" / "lines").read_text() == "line\nline\n"
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert f"PersistentVolumeClaim data is the directory {place}/data, kept" in results[0][2]
+
+
+def test_a_claim_that_is_not_in_the_file_is_given_as_a_directory(shell, tmp_path):
+    path = file(tmp_path, job(COUNTS, **DATA))
+    code, _, err = shell.run("run", path)
+    assert code == 2
+    assert "pi launcher: PersistentVolumeClaim data does not exist" in err
+    assert f"mpijob run {path} --volume data=DIR" in err
+    (tmp_path / "mine").mkdir()
+    code, out, err = shell.run("run", path, "--volume", f"data={tmp_path}/mine")
+    assert (code, lines(out)) == (0, ["1"]), err
+    assert (tmp_path / "mine" / "lines").exists()

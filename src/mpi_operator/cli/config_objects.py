@@ -28,7 +28,7 @@ def checked(manifest: Manifest, source: str) -> Manifest:
     kind = manifest["kind"]
     if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         raise InvalidInput(f"{kind} in {source}: metadata.name must be a lower-case DNS name")
-    for problem in _problems(manifest):
+    for problem in _problems(manifest) if kind in _PLAIN else ():
         raise InvalidInput(f"{kind} {name} in {source}: {printable(problem)}")
     return {**manifest, "metadata": {**(metadata or {}), "namespace": NAMESPACE}}
 

@@ -10,13 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mpi_operator.api.types import KIND
-from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SECRETS,
+    Manifest,
+)
 
 from .config_objects import checked
 from .outcome import InvalidInput
 from .plain_text import printable
 
-CREATED = {resource.kind: resource for resource in (CONFIG_MAPS, SECRETS)}
+CREATED = {resource.kind: resource for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS)}
 
 # Kinds that run programs, besides those whose name ends in Job.
 _WORKLOADS = frozenset(
@@ -24,6 +29,7 @@ _WORKLOADS = frozenset(
 )
 _NETWORK = "pods use this machine's network and find each other by host name"
 _USER = "pods run as you"
+_STORAGE = "a claim is a directory here, kept between runs; --volume selects another one"
 _QUEUES = "jobs start at once, without queues, quotas and priorities"
 _WITHOUT_EFFECT = {
     "Namespace": "every job runs in the namespace default",
@@ -33,6 +39,7 @@ _WITHOUT_EFFECT = {
     **dict.fromkeys(
         ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"), _USER
     ),
+    **dict.fromkeys(("PersistentVolume", "StorageClass"), _STORAGE),
     **dict.fromkeys(
         (
             *("LocalQueue", "ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass"),

@@ -18,7 +18,7 @@ from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
 from mpi_operator.local.mpi_installation import Installation
 
-from . import config_objects, file_objects, manifest_files, references
+from . import config_objects, file_objects, manifest_files, references, volume_options
 from .config_objects import NAMESPACE
 from .file_objects import FileObjects
 from .outcome import InvalidInput
@@ -60,6 +60,7 @@ class Changes(NamedTuple):
     """Fields of `UnitSettings`: how the totals of v1alpha1 are split into workers."""
     config_maps: Sequence[str] = ()
     secret_files: Sequence[str] = ()
+    volumes: Sequence[str] = ()
 
 
 _NO_CHANGES = Changes()
@@ -72,6 +73,7 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
     is_stdin = path == manifest_files.STANDARD_INPUT
     directory = Path.cwd() if is_stdin else path.absolute().parent
     jobs = [_loaded(written, source, changes, directory) for written in found.jobs]
+    jobs = _with_volumes(jobs, volume_options.parsed(changes.volumes))
     given = [
         *config_objects.from_files(CONFIG_MAPS, "--configmap", changes.config_maps),
         *config_objects.from_files(SECRETS, "--secret-file", changes.secret_files),
@@ -107,6 +109,17 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
         raise _invalid_job(source, errors) from invalid
     found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
     return LoadedJob(manifest, job, found, directory, namespace)
+
+
+def _with_volumes(jobs: list[LoadedJob], directories: Mapping[str, Path]) -> list[LoadedJob]:
+    if not directories:
+        return jobs
+    volume_options.check_used([each.manifest for each in jobs], directories)
+    manifests = [volume_options.mapped(each.manifest, directories) for each in jobs]
+    return [
+        each._replace(manifest=manifest, job=decode_job(manifest))
+        for each, manifest in zip(jobs, manifests, strict=True)
+    ]
 
 
 def _rank_warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:

@@ -5,14 +5,24 @@ from typing import NamedTuple
 
 from mpi_operator.api import names
 from mpi_operator.api.types import MPIJob
-from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SECRETS,
+    Manifest,
+    Resource,
+)
 
 from .config_objects import keys_of
 from .outcome import InvalidInput
 from .plain_text import printable
 
 # The options that give what is missing.
-_OPTIONS = {CONFIG_MAPS: "--configmap {}=DIR", SECRETS: "--secret-file {}=PATH"}
+_OPTIONS = {
+    CONFIG_MAPS: "--configmap {}=DIR",
+    SECRETS: "--secret-file {}=PATH",
+    PERSISTENT_VOLUME_CLAIMS: "--volume {}=DIR",
+}
 
 
 class Reference(NamedTuple):
@@ -107,6 +117,8 @@ def _of_volume(volume: Manifest) -> Iterator[Reference]:
         source: Manifest = volume.get(field) or {}
         for key in [item.get("key") for item in source.get("items") or ()] or [None]:
             yield from _needed(resource, source, key)
+    if claim := volume.get("persistentVolumeClaim"):
+        yield Reference(PERSISTENT_VOLUME_CLAIMS, claim["claimName"])
 
 
 def _needed(

@@ -103,6 +103,13 @@ class _RunCommand(click.Command):
     help="Create a Secret from a file, or from the files of a directory. Can be repeated.",
 )
 @click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Mount a directory in place of a claim, a volume or a hostPath. Can be repeated.",
+)
+@click.option(
     "--timeout",
     type=Duration(),
     metavar="DURATION",
@@ -140,6 +147,7 @@ def run_command(
     variables: tuple[str, ...],
     config_maps: tuple[str, ...],
     secret_files: tuple[str, ...],
+    volumes: tuple[str, ...],
     timeout: float | None,
     oversubscribe: bool,
     sandbox: str | None,
@@ -158,9 +166,9 @@ def run_command(
     """Run a program, or the job in FILE, on this machine.
 
     With -np or --workers the argument is a program, and everything after it belongs to the
-    program. Otherwise it is a YAML file with one MPIJob of any API version, and the ConfigMaps and
-    Secrets that it needs, or - for standard input. The exit code is that of the launcher, or 2 if
-    the job cannot start, 124 after --timeout, 130 after Ctrl-C.
+    program. Otherwise it is a YAML file with one MPIJob of any API version, and the ConfigMaps,
+    Secrets and claims that it needs, or - for standard input. The exit code is that of the
+    launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -169,6 +177,7 @@ def run_command(
       mpijob run -np 4 --image example.com/train:1 --dry-run python train.py > job.yaml
       mpijob run examples/pi/pi.yaml
       mpijob run job.yaml --set workers=4 --env STEPS=100
+      mpijob run job.yaml --volume data=./data --configmap train=./config
       mpijob run job.yaml --timeout 10m --keep
       mpijob run job.yaml -o json | jq .
     """
@@ -177,7 +186,7 @@ def run_command(
     from .job_file import Changes  # noqa: PLC0415
 
     shape = run_input.Shape(ranks, workers, slots, gpus)
-    changes = Changes(settings, variables, units, config_maps, secret_files)
+    changes = Changes(settings, variables, units, config_maps, secret_files, volumes)
     given = run_input.Given(words, shape, changes, mpi, image, dry_run)
     run_input.check(given, output)
     workload = run_input.load(given)

@@ -42,8 +42,10 @@ def check(given: Given, output: str | None) -> None:
         raise InvalidInput("--dry-run prints YAML or JSON: use -o yaml or -o json")
     if not given.is_program:
         _check_file(given)
-    elif given.changes.config_maps or given.changes.secret_files:
-        raise InvalidInput("--configmap and --secret-file need a file that refers to them")
+    elif given.changes.config_maps or given.changes.secret_files or given.changes.volumes:
+        raise InvalidInput(
+            "--configmap, --secret-file and --volume need a file that refers to them"
+        )
 
 
 def _check_file(given: Given) -> None:

@@ -15,9 +15,9 @@ from mpi_operator.local import mpi_installation
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
-from . import outcome, signals
+from . import claims, outcome, prerequisites, signals
 from .config_objects import NAMESPACE
-from .file_objects import CREATED
+from .file_objects import title
 from .format import counted
 from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
@@ -131,6 +131,9 @@ async def _run(run: _Run) -> records.End:
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
         ) as cluster:
+            for claim in claims.used([job], run.objects):
+                place = claims.directory_of(run.directory) / claim["metadata"]["name"]
+                output.notice(f"{title(claim)} is the directory {place}, kept between runs")
             output.notice(
                 f"{job.metadata.name}: starting {counted(job.spec.worker_count, 'worker')} "
                 f"on this machine with {run.installation.mpirun}, without images"
@@ -139,8 +142,7 @@ async def _run(run: _Run) -> records.End:
                 watch_job(cluster, job.metadata.name, NAMESPACE) as stream,
                 recording(cluster, NAMESPACE, stream, run.directory) as recorder,
             ):
-                for each in run.objects:
-                    await cluster.create(CREATED[each["kind"]], each)
+                await prerequisites.create(cluster, run.objects, run.directory)
                 await cluster.create(MPI_JOBS, run.loaded.manifest)
                 following = _follow(stream, output, recorder)
                 end = await _unless(following, interrupted, run)

@@ -35,6 +35,15 @@ def test_config_maps_and_secrets_are_created_in_the_namespace_of_the_jobs():
     assert not found.notices
 
 
+def test_a_claim_is_created_and_its_storage_is_not():
+    found = sort(an("PersistentVolumeClaim", "data"), an("StorageClass", "fast"))
+    assert names(found.created) == ["PersistentVolumeClaim data"]
+    assert found.notices == [
+        "StorageClass fast: no effect on this machine, a claim is a directory here, kept between"
+        " runs; --volume selects another one"
+    ]
+
+
 def test_a_list_counts_as_its_items():
     inner = an("ConfigMapList", items=[an("ConfigMap", "b")])
     found = sort(an("List", items=[an("ConfigMap", "a"), inner, mpijob("other")]))

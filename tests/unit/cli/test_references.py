@@ -43,6 +43,11 @@ MISSING = [
         id="projected",
     ),
     pytest.param(
+        {"volumes": [volume(persistentVolumeClaim={"claimName": "n"})]},
+        "PersistentVolumeClaim n",
+        id="claim",
+    ),
+    pytest.param(
         {
             "init": [
                 {"name": "i", "image": "i", "env": [variable("secretKeyRef", name="n", key="a")]}

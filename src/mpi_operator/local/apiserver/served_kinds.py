@@ -16,6 +16,8 @@ from mpi_operator.kube.resources import (
     LEASES,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     PODS,
     SECRETS,
     SERVICES,
@@ -71,6 +73,8 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind(SERVICES, has_status=True),
     Kind(CONFIG_MAPS),
     Kind(SECRETS, admit=defaulting.secret, selectable=("type",)),
+    Kind(PERSISTENT_VOLUME_CLAIMS, has_status=True),
+    Kind(PERSISTENT_VOLUMES, has_status=True),
     Kind(
         EVENTS,
         selectable=(

@@ -1,7 +1,8 @@
 """The volumes of a pod, as directories of this machine.
 
 ConfigMaps, Secrets and the downward API become files as a kubelet writes them: the files are links
-into a directory that is itself behind a link, so that all keys change at once.
+into a directory that is itself behind a link, so that all keys change at once. A claim is the host
+path of the volume that it is bound to.
 
     volume/hostfile -> ..data/hostfile
            ..data   -> ..1
@@ -16,7 +17,14 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+    Manifest,
+    Resource,
+)
 
 from .config_sources import Missing, Sources, keys_of, no_key
 from .downward_api import field, resource
@@ -51,14 +59,16 @@ async def prepare(volume: Manifest, directory: Path, sources: Sources) -> Volume
     place = directory / volume["name"]
     if kind == "hostPath":
         return _host_path(volume)
-    if kind == "emptyDir":
+    if kind == "persistentVolumeClaim":
+        return await _claim(volume, sources)
+    if kind in ("emptyDir", "ephemeral"):  # both live as long as the pod
         return _empty(volume, place)
     if kind in _FILES:
         write(place, await files(volume, sources))
         return Volume(place, read_only=True)
     raise VolumeError(
         f"volume {volume['name']!r}: {kind} is not supported on this machine."
-        f" Use one of: {', '.join(('emptyDir', 'hostPath', *_FILES))}"
+        f" Use one of: {', '.join(SUPPORTED)}"
     )
 
 
@@ -120,6 +130,7 @@ _FILES: Mapping[str, Callable[[Manifest, Sources, int], Awaitable[dict[str, File
     "downwardAPI": _downward_files,
     "projected": _projected_files,
 }
+SUPPORTED = ("emptyDir", "ephemeral", "hostPath", "persistentVolumeClaim", *_FILES)
 
 
 def _chosen(
@@ -177,6 +188,20 @@ def _host_path(volume: Manifest) -> Volume:
     if not path.exists():
         raise Missing(f"volume {volume['name']!r}: {path} does not exist on this machine")
     return Volume(path)
+
+
+async def _claim(volume: Manifest, sources: Sources) -> Volume:
+    source = volume["persistentVolumeClaim"]
+    name = source["claimName"]
+    claim = await sources.lookup(PERSISTENT_VOLUME_CLAIMS, name)
+    if claim is None:
+        raise Missing(f'persistentvolumeclaim "{name}" not found')
+    bound_to = (claim.get("spec") or {}).get("volumeName") or ""
+    bound = await sources.lookup(PERSISTENT_VOLUMES, bound_to) if bound_to else None
+    if bound is None:
+        raise Missing(f'persistentvolumeclaim "{name}" is not bound to a volume')
+    found = _host_path({"name": volume["name"], "hostPath": bound["spec"]["hostPath"]})
+    return Volume(found.path, read_only=bool(source.get("readOnly")))
 
 
 def write(place: Path, wanted: Mapping[str, File]) -> bool:

@@ -4,15 +4,22 @@ import os
 from base64 import b64encode
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+)
 from mpi_operator.local.kubelet import volumes
 from mpi_operator.local.kubelet.config_sources import Missing, Sources
 from tests.unit.local.kubelet.manifests import make_pod
 
 OBJECTS = {
     (CONFIG_MAPS, "c"): {"data": {"hostfile": "a\n", "script": "#!/bin/sh\n"}},
+    (PERSISTENT_VOLUME_CLAIMS, "unbound"): {"spec": {}},
     (SECRETS, "s"): {"data": {"key": b64encode(b"k\n").decode()}},
 }
 
@@ -90,8 +97,10 @@ async def test_a_path_of_the_machine(tmp_path, sources):
         {"configMap": {"name": "none"}},
         {"configMap": {"name": "c", "items": [{"key": "none", "path": "x"}]}},
         {"hostPath": {"path": "/there/is/no/such/place"}},
+        {"persistentVolumeClaim": {"claimName": "none"}},
+        {"persistentVolumeClaim": {"claimName": "unbound"}},
     ],
-    ids=["no such object", "no such key", "no such path"],
+    ids=["no such object", "no such key", "no such path", "no such claim", "an unbound claim"],
 )
 async def test_what_is_not_there_may_come(source, tmp_path, sources):
     with pytest.raises(Missing):
@@ -104,11 +113,34 @@ async def test_an_optional_object_may_be_missing(tmp_path, sources):
 
 
 async def test_an_unknown_kind_is_named(tmp_path, sources):
-    source = {"persistentVolumeClaim": {"claimName": "data"}}
-    with pytest.raises(
-        volumes.VolumeError, match=r"volume 'v': persistentVolumeClaim is not supported"
-    ):
+    source = {"nfs": {"server": "files", "path": "/"}}
+    with pytest.raises(volumes.VolumeError, match=r"volume 'v': nfs is not supported"):
         await prepared(source, tmp_path, sources)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_claim_is_the_host_path_of_its_volume(tmp_path, sources, read_only):
+    path = tmp_path / "claims" / "data"
+    objects = {
+        (PERSISTENT_VOLUME_CLAIMS, "data"): {"spec": {"volumeName": "data-1"}},
+        (PERSISTENT_VOLUMES, "data-1"): {
+            "spec": {"hostPath": {"path": str(path), "type": "DirectoryOrCreate"}}
+        },
+    }
+
+    async def find(resource, name):
+        return objects.get((resource, name))
+
+    source = {"persistentVolumeClaim": {"claimName": "data", "readOnly": read_only}}
+    made = await prepared(source, tmp_path, msgspec.structs.replace(sources, lookup=find))
+    assert made == volumes.Volume(path, read_only=read_only)
+    assert path.is_dir()
+
+
+async def test_an_ephemeral_claim_is_a_directory_of_the_pod(tmp_path, sources):
+    made = await prepared({"ephemeral": {"volumeClaimTemplate": {}}}, tmp_path, sources)
+    assert made.path == tmp_path / "v"
+    assert made.path.is_dir()
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "..data"])
