@@ -143,3 +143,48 @@ def test_a_claim_that_is_not_in_the_file_is_given_as_a_directory(shell, tmp_path
     code, out, err = shell.run("run", path, "--volume", f"data={tmp_path}/mine")
     assert (code, lines(out)) == (0, ["1"]), err
     assert (tmp_path / "mine" / "lines").exists()
+
+
+# --- jobs that can never run here
+
+
+def asking(**requests: str) -> dict[str, Any]:
+    """A job whose launcher requests resources."""
+    made = job("touch started")
+    [container] = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    container["resources"] = {"requests": requests}
+    return made
+
+
+NO_PATH: dict[str, Any] = {"volumes": [{"name": "v", "hostPath": {"path": "/no/such/path"}}]}
+NEVER = [
+    pytest.param(asking(cpu="1000"), "--oversubscribe", id="CPUs"),
+    pytest.param(asking(memory="1000Ti"), "--oversubscribe", id="memory"),
+    pytest.param(asking(**{"nvidia.com/gpu": "99"}), "requests[nvidia.com/gpu]=0", id="GPUs"),
+    pytest.param(job("touch started", **NO_PATH), "--volume v=DIR", id="a host path"),
+]
+
+
+@pytest.mark.parametrize(("never", "helps"), NEVER)
+def test_a_job_that_can_never_run_ends_with_the_option_that_helps(shell, tmp_path, never, helps):
+    code, out, err = shell.run("run", file(tmp_path, never))
+    assert (code, out) == (2, "")
+    assert err.startswith("mpijob: the job can never run on this machine:\n  pi")
+    assert helps in err.splitlines()[-1]
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_options_help(shell, tmp_path):
+    made = asking(cpu="1000", **{"nvidia.com/gpu": "99"})
+    path = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].resources"
+    settings = ("--oversubscribe", "--set", f"{path}.requests[nvidia.com/gpu]=0")
+    code, out, err = shell.run("run", file(tmp_path, made), *settings)
+    assert code == 0, out + err
+    assert (tmp_path / "started").exists()
+
+
+def test_fields_without_effect_are_named_in_one_line(shell, tmp_path):
+    made = job("true", nodeSelector={"disk": "fast"}, tolerations=[{"operator": "Exists"}])
+    code, _, err = shell.run("run", file(tmp_path, made))
+    assert code == 0, err
+    assert err.count("No effect on this machine: nodeSelector, tolerations\n") == 1

@@ -18,7 +18,14 @@ from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
 from mpi_operator.local.mpi_installation import Installation
 
-from . import config_objects, file_objects, manifest_files, references, volume_options
+from . import (
+    config_objects,
+    file_objects,
+    manifest_files,
+    references,
+    volume_options,
+    without_effect,
+)
 from .config_objects import NAMESPACE
 from .file_objects import FileObjects
 from .outcome import InvalidInput
@@ -80,7 +87,8 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
     ]
     objects = config_objects.merged(found.created, given)
     references.check([each.job for each in jobs], objects, source)
-    return Workload(jobs, objects, found.notices)
+    ineffective = without_effect.notice([each.job for each in jobs])
+    return Workload(jobs, objects, [*found.notices, *filter(None, [ineffective])])
 
 
 def parse(text: str, source: str) -> FileObjects:

@@ -12,10 +12,11 @@ from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
+from mpi_operator.local.kubelet.capacity import this_machine
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
-from . import claims, outcome, prerequisites, signals
+from . import claims, feasibility, outcome, prerequisites, signals
 from .config_objects import NAMESPACE
 from .file_objects import title
 from .format import counted
@@ -58,6 +59,7 @@ def run(workload: Workload, options: Options, output: Output) -> int:
     """Run a job until it ends; its exit code."""
     started = time.monotonic()
     [loaded] = workload.jobs
+    feasibility.check([loaded.job], this_machine(), oversubscribe=options.oversubscribe)
     installation = loaded.installation or _installed_mpi(loaded.job)
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)

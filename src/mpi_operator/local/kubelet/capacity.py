@@ -112,15 +112,20 @@ class Allocator(msgspec.Struct):
 
 def shortage(name: str, wanted: Fraction, used: Fraction, total: Fraction) -> str:
     """Say that a pod requests more of a resource than is free."""
-    in_use = f" ({_shown(name, used)} in use)" if used else ""
-    unit = _UNITS.get(name, name)
+    in_use = f" ({shown(name, used)} in use)" if used else ""
     return (
-        f"Insufficient {name}: the pod requests {_shown(name, wanted)},"
-        f" this machine has {_shown(name, total)} {unit}{in_use}"
+        f"Insufficient {name}: the pod requests {shown(name, wanted)},"
+        f" this machine has {shown(name, total)} {unit_of(name)}{in_use}"
     )
 
 
-def _shown(name: str, size: Fraction) -> str:
+def unit_of(name: str) -> str:
+    """What a resource is counted in."""
+    return _UNITS.get(name, name)
+
+
+def shown(name: str, size: Fraction) -> str:
+    """An amount of a resource for messages."""
     if name == "memory":
         return f"{float(size) / 2**30:.1f}Gi"
     return str(size) if size.denominator == 1 else f"{float(size):g}"

@@ -118,7 +118,7 @@ async def _projected_files(source: Manifest, sources: Sources, mode: int) -> dic
     result: dict[str, File] = {}
     for part in source.get("sources") or ():
         kind = kind_of(part)
-        if kind not in _FILES:
+        if kind not in PROJECTED:
             raise VolumeError(f"projected volume: {kind} is not supported on this machine")
         result.update(await _FILES[kind](part[kind], sources, mode))
     return result
@@ -130,6 +130,7 @@ _FILES: Mapping[str, Callable[[Manifest, Sources, int], Awaitable[dict[str, File
     "downwardAPI": _downward_files,
     "projected": _projected_files,
 }
+PROJECTED = ("configMap", "secret", "downwardAPI")
 SUPPORTED = ("emptyDir", "ephemeral", "hostPath", "persistentVolumeClaim", *_FILES)
 
 

@@ -1,0 +1,171 @@
+"""Whether a job can ever run on this machine: pure, but for a look at the paths of the host.
+
+A pod that does not fit waits, as on a cluster. But this machine does not grow, so a job that asks
+for more than the whole machine would wait for ever.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from mpi_operator.api.types import MPIJob
+from mpi_operator.kube.resources import Manifest
+from mpi_operator.local.kubelet import volumes
+from mpi_operator.local.kubelet.capacity import Machine, requested, shown, unit_of
+
+from .outcome import InvalidInput
+from .plain_text import printable
+from .references import pod_specs
+
+_IS_TYPE = {
+    "Directory": Path.is_dir,
+    "File": Path.is_file,
+    "Socket": Path.is_socket,
+    "CharDevice": Path.is_char_device,
+    "BlockDevice": Path.is_block_device,
+}
+
+
+class Obstacle(NamedTuple):
+    """Why a job can never run here, and the options of `mpijob run` that help."""
+
+    message: str
+    options: Sequence[str]
+
+
+def check(jobs: Iterable[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
+    """InvalidInput if one of the jobs can never run."""
+    found = [
+        obstacle
+        for job in jobs
+        for obstacle in (*excess(job, machine, oversubscribe=oversubscribe), *unmountable(job))
+    ]
+    if found:
+        lines = "\n".join(f"  {printable(each.message)}" for each in found)
+        options = " ".join(dict.fromkeys(option for each in found for option in each.options))
+        raise InvalidInput(
+            f"the job can never run on this machine:\n{lines}", f"mpijob run … {options}  # helps"
+        )
+
+
+def excess(job: MPIJob, machine: Machine, *, oversubscribe: bool) -> Iterator[Obstacle]:
+    """What all pods of a job together request, and the machine does not have."""
+    parts = requests_of(job)
+    for name in dict.fromkeys(name for _, amounts in parts.values() for name in amounts):
+        if oversubscribe and name in ("cpu", "memory"):
+            continue
+        total = sum(count * amounts.get(name, 0) for count, amounts in parts.values())
+        if total > machine.amount(name):
+            yield Obstacle(
+                _excess_message(job, name, parts, Fraction(total), machine.amount(name)),
+                _options(job, name, machine),
+            )
+
+
+def requests_of(job: MPIJob) -> dict[str, tuple[int, dict[str, Fraction]]]:
+    """How many pods of each role there are, and what each of them requests."""
+    counts = {"launcher": 1, "worker": job.spec.worker_count}
+    try:
+        return {
+            role: (counts[role], requested({"spec": pod})) for role, pod in pod_specs(job).items()
+        }
+    except ValueError as error:  # a quantity that is none
+        raise InvalidInput(f"{job.metadata.name}: {error}") from error
+
+
+def total_of(job: MPIJob) -> dict[str, Fraction]:
+    """What all pods of a job together request."""
+    total: dict[str, Fraction] = {}
+    for count, amounts in requests_of(job).values():
+        for name, size in amounts.items():
+            total[name] = total.get(name, Fraction(0)) + count * size
+    return {name: size for name, size in total.items() if size}
+
+
+def unmountable(job: MPIJob) -> Iterator[Obstacle]:
+    """The volumes that no pod of this machine can mount."""
+    found = {
+        (volume["name"], why): None
+        for pod in pod_specs(job).values()
+        for volume in pod.get("volumes") or ()
+        if (why := _why_unmountable(volume))
+    }
+    for name, why in found:
+        yield Obstacle(f"{job.metadata.name}: volume {name}: {why}", [f"--volume {name}=DIR"])
+
+
+def _excess_message(
+    job: MPIJob,
+    name: str,
+    parts: dict[str, tuple[int, dict[str, Fraction]]],
+    total: Fraction,
+    available: Fraction,
+) -> str:
+    each = [
+        f"{count} {role if count == 1 else role + 's'} with {shown(name, amounts[name])}"
+        for role, (count, amounts) in parts.items()
+        if amounts.get(name) and count
+    ]
+    has = f"has {shown(name, available)}" if available else "has none"
+    return (
+        f"{job.metadata.name} requests {shown(name, total)} {unit_of(name)}"
+        f" ({', '.join(each)}), this machine {has}"
+    )
+
+
+def _options(job: MPIJob, name: str, machine: Machine) -> list[str]:
+    if name in ("cpu", "memory"):
+        workers = _fitting_workers(job, name, machine)
+        fewer = [f"--set workers={workers}"] if workers else []
+        return ["--oversubscribe", *(f"# or {each}" for each in fewer)]
+    return [f"--set '{path}=0'" for path in _paths(job, name)]
+
+
+def _fitting_workers(job: MPIJob, name: str, machine: Machine) -> int:
+    """How many workers would fit."""
+    parts = requests_of(job)
+    _, launcher = parts["launcher"]
+    _, worker = parts.get("worker", (0, {}))
+    free = machine.amount(name) - launcher.get(name, Fraction(0))
+    return int(free // worker[name]) if worker.get(name) and free > 0 else 0
+
+
+def _paths(job: MPIJob, name: str) -> Iterator[str]:
+    """The fields that request a device."""
+    for role, pod in pod_specs(job).items():
+        for kind in ("initContainers", "containers"):
+            for index, container in enumerate(pod.get(kind) or ()):
+                for field, amounts in (container.get("resources") or {}).items():
+                    if field in ("limits", "requests") and name in (amounts or {}):
+                        place = f"spec.mpiReplicaSpecs.{role.title()}.template.spec"
+                        yield f"{place}.{kind}[{index}].resources.{field}[{name}]"
+
+
+def _why_unmountable(volume: Manifest) -> str:
+    kind = volumes.kind_of(volume)
+    if kind not in volumes.SUPPORTED:
+        return f"{kind} is not available on this machine"
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        inner = volumes.kind_of(source)
+        if inner not in volumes.PROJECTED:
+            return f"{inner} is not available on this machine"
+    return _why_no_path(volume["hostPath"]) if kind == "hostPath" else ""
+
+
+def _why_no_path(source: Manifest) -> str:
+    path, kind = Path(source["path"]), source.get("type") or ""
+    if kind.endswith("OrCreate"):
+        return "" if path.exists() or _is_creatable(path) else f"cannot create {path}"
+    if not path.exists():
+        return f"{path} does not exist on this machine"
+    if kind in _IS_TYPE and not _IS_TYPE[kind](path):
+        return f"{path} is not a {kind}"
+    return ""
+
+
+def _is_creatable(path: Path) -> bool:
+    """Whether its nearest ancestor that exists is a directory that we may write."""
+    ancestor = next(each for each in path.absolute().parents if each.exists())
+    return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)

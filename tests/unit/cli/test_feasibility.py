@@ -1,0 +1,137 @@
+"""Jobs that can never run on a machine, and what helps."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mpi_operator.api.decode import decode_job
+from mpi_operator.cli import feasibility
+from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.local.kubelet.capacity import GPU, Machine
+from tests.support.mpijobs import mpijob
+
+MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), lambda: ("0",))
+
+
+def role(volumes=(), **requests):
+    container = {"name": "mpi", "image": "i", "resources": {"requests": requests}}
+    return {"template": {"spec": {"containers": [container], "volumes": [*volumes]}}}
+
+
+def job(launcher=None, worker=None, workers=2):
+    manifest = mpijob("pi", launcher=launcher, worker={"replicas": workers, **(worker or {})})
+    return decode_job(manifest)
+
+
+def excess(found, *, oversubscribe=False):
+    return [*feasibility.excess(found, MACHINE, oversubscribe=oversubscribe)]
+
+
+def test_all_pods_of_a_job_run_together():
+    [found] = excess(job(role(cpu="1"), role(cpu="2")))
+    assert found.message == (
+        "pi requests 5 CPUs (1 launcher with 1, 2 workers with 2), this machine has 4"
+    )
+    assert found.options == ["--oversubscribe", "# or --set workers=1"]
+
+
+def test_memory_is_counted_too():
+    [found] = excess(job(worker=role(memory="6Gi")))
+    assert found.message == (
+        "pi requests 12.0Gi memory (2 workers with 6.0Gi), this machine has 8.0Gi"
+    )
+
+
+def test_fewer_workers_are_not_proposed_if_none_fits():
+    [found] = excess(job(role(cpu="4"), role(cpu="2")))
+    assert found.options == ["--oversubscribe"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (GPU, "pi requests 2 GPUs (2 workers with 1), this machine has 1"),
+        ("rdma/hca", "pi requests 2 rdma/hca (2 workers with 1), this machine has none"),
+    ],
+)
+def test_devices_cannot_be_oversubscribed(name, message):
+    [found] = excess(job(worker=role(**{name: "1"})), oversubscribe=True)
+    path = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.requests"
+    assert (found.message, found.options) == (message, [f"--set '{path}[{name}]=0'"])
+
+
+def test_what_fits_or_may_be_oversubscribed_can_run():
+    assert excess(job(role(cpu="1"), role(cpu="1500m", memory="1Gi"))) == []
+    assert excess(job(worker=role(cpu="64", memory="1Ti")), oversubscribe=True) == []
+
+
+def test_the_error_has_all_obstacles_and_the_options():
+    volumes = [{"name": "n", "nfs": {"server": "s", "path": "/"}}]
+    with pytest.raises(InvalidInput) as raised:
+        feasibility.check([job(role(volumes, cpu="8"))], MACHINE, oversubscribe=False)
+    assert str(raised.value) == (
+        "the job can never run on this machine:\n"
+        "  pi requests 8 CPUs (1 launcher with 8), this machine has 4\n"
+        "  pi: volume n: nfs is not available on this machine"
+    )
+    assert raised.value.command == "mpijob run … --oversubscribe --volume n=DIR  # helps"
+
+
+# --- volumes
+
+
+def unmountable(**source):
+    found = feasibility.unmountable(job(role([{"name": "v", **source}])))
+    return [each.message.partition(": volume v: ")[2] for each in found]
+
+
+def host_path(path, kind=""):
+    return unmountable(hostPath={"path": str(path), "type": kind})
+
+
+def test_a_host_path_has_to_exist(tmp_path):
+    (tmp_path / "file").touch()
+    assert host_path(tmp_path) == host_path(tmp_path, "Directory") == []
+    assert host_path(tmp_path / "file", "File") == []
+    assert host_path(tmp_path / "no") == [f"{tmp_path}/no does not exist on this machine"]
+    assert host_path(tmp_path / "file", "Directory") == [f"{tmp_path}/file is not a Directory"]
+    assert host_path(tmp_path, "Socket") == [f"{tmp_path} is not a Socket"]
+
+
+def test_a_host_path_may_be_created_where_we_may_write(tmp_path):
+    assert host_path(tmp_path / "a" / "b", "DirectoryOrCreate") == []
+    (tmp_path / "file").touch()
+    below = tmp_path / "file" / "no"
+    assert host_path(below, "DirectoryOrCreate") == [f"cannot create {below}"]
+    assert not Path(tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+        {"csi": {"driver": "d"}},
+    ],
+    ids=["token", "csi"],
+)
+def test_volumes_that_need_a_cluster(source):
+    [why] = unmountable(**source)
+    assert why.endswith(" is not available on this machine")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"emptyDir": {}},
+        {"configMap": {"name": "c"}},
+        {"persistentVolumeClaim": {"claimName": "c"}},
+        {"projected": {"sources": [{"downwardAPI": {"items": []}}]}},
+        {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"hostPath": {"path": os.sep}},
+    ],
+    ids=lambda source: next(iter(source)),
+)
+def test_volumes_that_this_machine_has(source):
+    assert unmountable(**source) == []
