@@ -45,6 +45,8 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     remote_shells: tuple[RemoteShell, ...]
     exec_shell: Mapping[str, str]
     """Make `mpirun` start its daemons with {script}, from the launcher only: no worker may exec."""
+    oversubscribe: Mapping[str, str] = {}
+    """Let `mpirun` start more ranks than there are slots. An MPI without these does so anyway."""
     host_network: Mapping[str, str] = {}
     """For ranks whose pods are on the node's network, and so share its host name."""
     inherited: tuple[str, ...]
@@ -105,6 +107,10 @@ _PRRTE = {
 OPEN_MPI = MPIVariables(
     host_line="{host} slots={slots}",
     launcher=_ORTE | _PRRTE,
+    oversubscribe={
+        "OMPI_MCA_rmaps_base_oversubscribe": "true",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    },
     host_network={
         # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing then
         # looks for memory that pods do not share, and hangs.

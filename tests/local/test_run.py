@@ -32,6 +32,12 @@ def shell(tmp_path):
     block_until(lambda: marked(made.runs) == [], 5)
 
 
+def annotate(file, name, value):
+    manifest = yaml.safe_load(Path(file).read_text())
+    manifest["metadata"]["annotations"] = {f"mpi-operator.kubeflow.org/{name}": value}
+    Path(file).write_text(yaml.safe_dump(manifest))
+
+
 def test_the_example_runs_with_its_ranks_in_its_workers(tmp_path):
     shell = Shell(tmp_path / "state", environment("MPICH"))
     code, out, err = shell.run("run", str(EXAMPLE), "--set", "implementation=MPICH")
@@ -44,11 +50,9 @@ def test_the_example_runs_with_its_ranks_in_its_workers(tmp_path):
 
 def test_a_job_that_starts_ranks_by_exec_runs_without_a_client(shell, tmp_path):
     script = "cat /etc/mpi/hostfile; mpirun -n 2 hostname; /etc/mpi/kubexec.sh pi-worker-1 hostname"
-    file = Path(job(tmp_path, ["sh", "-c", script]))
-    manifest = yaml.safe_load(file.read_text())
-    manifest["metadata"]["annotations"] = {"mpi-operator.kubeflow.org/transport": "exec"}
-    file.write_text(yaml.safe_dump(manifest))
-    code, out, err = shell.run("run", str(file))
+    file = job(tmp_path, ["sh", "-c", script])
+    annotate(file, "transport", "exec")
+    code, out, err = shell.run("run", file)
     assert code == 0, out + err
     lines = [line.removeprefix("launcher | ") for line in out.splitlines()]
     assert lines[:2] == ["pi-worker-0 slots=1", "pi-worker-1 slots=1"]
@@ -66,6 +70,22 @@ def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path, poli
     assert re.fullmatch(rf"pi failed: {why} \(\d+\.\ds\)", err.splitlines()[-1])
     # The last line has the cause; `describe` has the whole message.
     assert "\nit broke\nbadly\n" in shell.run("describe", "pi")[1]
+
+
+def test_only_a_v1_job_may_run_more_ranks_than_it_has_slots(shell, tmp_path):
+    # Open MPI 5.0.11 sometimes hangs if ranks end at once, even without mpijob.
+    rank = "echo rank $OMPI_COMM_WORLD_RANK; sleep 0.5"
+    command = ["mpirun", "-n", "4", "sh", "-c", rank]
+    file = job(tmp_path, command, runPolicy={"backoffLimit": 0})
+
+    refused, out, err = shell.run("run", file)
+    assert refused != 0
+    assert "not enough slots" in out + err
+
+    annotate(file, "written-in", "v1")
+    code, out, err = shell.run("run", file)
+    assert code == 0, out + err
+    assert sorted(re.findall(r"rank (\d)", out)) == ["0", "1", "2", "3"]
 
 
 def test_a_program_that_is_only_in_the_image_is_reported(shell, tmp_path):

@@ -32,6 +32,9 @@ class Profile(msgspec.Struct, frozen=True):
     reports_restarts: bool = False
     """Whether a launcher that is retried is reported as `Restarting`."""
 
+    oversubscribes: bool = False
+    """Whether `mpirun` may start more ranks than there are slots."""
+
     transport: str = annotations.SSH
     """How launchers reach their workers, unless the job says it."""
 
@@ -48,6 +51,7 @@ PROFILES: Mapping[str, Profile] = {
             cleans_launcher=True,
             failed_worker_fails_job=True,
             reports_restarts=True,
+            oversubscribes=True,  # Flyte asks for the ranks of all slots, and for one slot only
             transport=annotations.EXEC,
         ),
         Profile("v1alpha2", reports_restarts=True, transport=annotations.EXEC),

@@ -2,8 +2,11 @@
 
 from mpi_operator.api import MPIJob
 from mpi_operator.api.main_container import main_container
+from mpi_operator.api.profiles import profile
 from mpi_operator.api.transport import uses_exec
 from mpi_operator.mpi_variables import MPIS
+
+from . import asked_ranks
 
 
 def host_line(job: MPIJob, host: str) -> str:
@@ -18,9 +21,18 @@ def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
     hosts = mpi.hosts if uses_exec(job) else mpi.launcher
     worker = job.spec.worker
     is_on_host = worker is not None and worker.template["spec"].get("hostNetwork")
-    variables = {**hosts, **(mpi.host_network if is_on_host else {})}
+    variables = {
+        **hosts,
+        **(mpi.oversubscribe if _oversubscribes(job) else {}),
+        **(mpi.host_network if is_on_host else {}),
+    }
     slots = job.spec.slots_per_worker
     return {name: value.format(hostfile=hostfile, slots=slots) for name, value in variables.items()}
+
+
+def _oversubscribes(job: MPIJob) -> bool:
+    # Not without need: an Open MPI that may do so does not bind ranks to cores.
+    return profile(job).oversubscribes and asked_ranks.exceed_slots(job)
 
 
 def remote_shell_environment(job: MPIJob, script: str) -> dict[str, str]:

@@ -1,0 +1,28 @@
+"""How many ranks a launcher asks its MPI for, as far as its command line tells.
+
+Only to permit more of them than the job has slots, which is harmless where it was misread: the
+option of another program changes nothing about where ranks run.
+"""
+
+import re
+
+from mpi_operator.api import MPIJob
+from mpi_operator.api.main_container import main_container
+
+_OPTION = re.compile(r"(?<!\S)--?np?[\s=]+(\d+)(?!\S)")
+
+
+def exceed_slots(job: MPIJob) -> bool:
+    """Whether there are fewer slots than ranks."""
+    asked = _OPTION.search(_command_line(job))
+    return asked is not None and int(asked[1]) > _slots(job)
+
+
+def _slots(job: MPIJob) -> int:
+    hosts = job.spec.worker_count + job.spec.run_launcher_as_worker
+    return hosts * job.spec.slots_per_worker
+
+
+def _command_line(job: MPIJob) -> str:
+    container = main_container(job, job.spec.launcher)
+    return " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
