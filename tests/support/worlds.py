@@ -492,7 +492,7 @@ def _worker(index: int) -> Key:
 
 def _is_worker(pod: Manifest) -> bool:
     given = pod["metadata"].get("labels") or {}
-    return bool(given.get(labels.JOB_ROLE) == labels.Role.WORKER)
+    return labels.role_of(given) is labels.Role.WORKER
 
 
 def _is_active(pod: Manifest) -> bool:

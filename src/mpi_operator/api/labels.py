@@ -18,6 +18,7 @@ REPLICA_INDEX = "training.kubeflow.org/replica-index"
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 
 OPERATOR = "mpi-operator"  # Kueue looks for this value
+TRAINING_OPERATOR = "mpijob-controller"  # of pods that training-operator created
 
 
 class Role(StrEnum):
@@ -60,8 +61,11 @@ def role_selector(job: MPIJob, role: Role) -> dict[str, str]:
 
 
 def role_of(labels: Mapping[str, str]) -> Role | None:
-    """The role of a pod, from its labels. Launchers have several names for theirs."""
-    return _ROLES.get(labels.get(JOB_ROLE, ""))
+    """The role of a pod, from its labels. Launchers have several names for theirs.
+
+    Workers that training-operator created have it as the type of the replica only.
+    """
+    return _ROLES.get(labels.get(JOB_ROLE) or labels.get(REPLICA_TYPE, ""))
 
 
 def as_selector(labels: Mapping[str, str]) -> str:

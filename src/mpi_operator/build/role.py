@@ -5,14 +5,17 @@ from mpi_operator.kube.resources import ROLES, Manifest
 
 from .ownership import metadata
 
+# `kubectl exec` reads the pod first. training-operator lets its launchers do that.
+_KUBECTL = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},)
 
-def role(job: MPIJob) -> Manifest:
+
+def role(job: MPIJob, *, by_kubectl: bool = False) -> Manifest:
     """The permission to exec into the workers of the job, by name."""
     return {
         "apiVersion": ROLES.api_version,
         "kind": ROLES.kind,
         "metadata": metadata(job, names.launcher_access(job), labels.object_labels(job)),
-        "rules": rules(job),
+        "rules": [*(_KUBECTL if by_kubectl else ()), *rules(job)],
     }
 
 

@@ -40,6 +40,7 @@ class GrantExec:
     """
 
     job: MPIJob
+    by_kubectl: bool = False  # which also reads the pod
 
 
 @dataclass(frozen=True)

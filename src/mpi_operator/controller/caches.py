@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Object)
 
 _OURS = Selector(labels=labels.as_selector({labels.OPERATOR_NAME: labels.OPERATOR}))
+# Those that training-operator created keep its label, so that it finds them if it comes back.
+_PODS = Selector(labels=f"{labels.OPERATOR_NAME} in ({labels.OPERATOR},{labels.TRAINING_OPERATOR})")
 _BY_JOB = "job"
 
 
@@ -129,11 +131,11 @@ class Caches:
     def __init__(
         self, client: Client, namespaces: Sequence[str], settings: Settings, metrics: "Metrics"
     ) -> None:
-        def ours(resource: Resource, kind: type[T]) -> Cached[T]:
-            return Cached(client, resource, kind, namespaces, metrics, selector=_OURS)
+        def ours(resource: Resource, kind: type[T], selector: Selector = _OURS) -> Cached[T]:
+            return Cached(client, resource, kind, namespaces, metrics, selector=selector)
 
         self.jobs = Cached(client, MPI_JOBS, StoredJob, namespaces, metrics)
-        self.pods = ours(PODS, Pod)
+        self.pods = ours(PODS, Pod, _PODS)
         self.launchers = ours(JOBS, LauncherJob)
         self.services = ours(SERVICES, StoredService)
         self.config_maps = ours(CONFIG_MAPS, StoredConfigMap)

@@ -61,7 +61,7 @@ def _expiry(seen: Observed) -> Iterator[Action]:
 def _launcher_deletion(seen: Observed) -> Iterator[Action]:
     """Delete the launcher, and with it its pods."""
     if seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
-        yield delete(JOBS, seen.launcher)
+        yield delete(PODS if seen.bare_launcher else JOBS, seen.launcher)
 
 
 def _is_launcher_cleaned(seen: Observed) -> bool:

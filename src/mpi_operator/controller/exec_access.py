@@ -11,7 +11,7 @@ import msgspec
 from mpi_operator.api import annotations
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build import exec_shell
-from mpi_operator.build.role import role, rules
+from mpi_operator.build.role import role
 from mpi_operator.build.role_binding import role_binding, subjects
 from mpi_operator.build.service_account import service_account
 from mpi_operator.kube import errors
@@ -38,9 +38,9 @@ _ADVICE = (
 )
 
 
-async def grant_exec(client: Client, job: MPIJob) -> Problem | None:
+async def grant_exec(client: Client, job: MPIJob, *, by_kubectl: bool = False) -> Problem | None:
     """Create what is missing, and correct what differs; a problem if that cannot be done."""
-    for resource, manifest, correction in _objects(job):
+    for resource, manifest, correction in _objects(job, by_kubectl=by_kubectl):
         try:
             problem = await _ensure(client, job, resource, manifest, correction)
         except errors.Forbidden as error:
@@ -51,12 +51,13 @@ async def grant_exec(client: Client, job: MPIJob) -> Problem | None:
     return None
 
 
-def _objects(job: MPIJob) -> Iterator[tuple[Resource, Manifest, Manifest]]:
+def _objects(job: MPIJob, *, by_kubectl: bool) -> Iterator[tuple[Resource, Manifest, Manifest]]:
     """The objects, each with what may differ in a stored one. The account comes last.
 
     A pod can be created as soon as its account exists, and should have its permission then.
     """
-    yield ROLES, role(job), {"rules": rules(job)}
+    permitted = role(job, by_kubectl=by_kubectl)
+    yield ROLES, permitted, {"rules": permitted["rules"]}
     yield ROLE_BINDINGS, role_binding(job), {"subjects": subjects(job)}
     if exec_shell.has_own_account(job):
         yield SERVICE_ACCOUNTS, service_account(job), {}

@@ -244,7 +244,7 @@ class Executor:
         return True
 
     async def _grant_exec(self, job: MPIJob, action: GrantExec, outcome: Outcome) -> None:
-        if problem := await grant_exec(self._client, job):
+        if problem := await grant_exec(self._client, job, by_kubectl=action.by_kubectl):
             outcome.refuse(action, problem)
         else:
             outcome.has_keys = True

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
-from mpi_operator.kube.resources import JOBS
+from mpi_operator.kube.resources import JOBS, PODS
 
 from . import pod_state
-from .actions import Action, AdoptLauncher, Create, Resume, patch
+from .actions import Action, AdoptLauncher, Create, Resume, delete, patch
 from .events import JobEvent, warning
 from .launcher_status import has_ended
 from .observed import Observed
@@ -43,9 +43,12 @@ def suspended_creation(seen: Observed, settings: Settings) -> Iterator[Action]:
 
 
 def stopping_actions(seen: Observed) -> Iterator[Action]:
-    """Stop the launcher's pods and keep its Job."""
-    launcher = seen.launcher
-    if launcher is not None and not launcher.spec.suspend and not has_ended(seen):
+    """Stop the launcher's pods and keep its Job. To stop a bare pod is to delete it."""
+    launcher, bare = seen.launcher, seen.bare_launcher
+    if bare is not None:
+        if not (pod_state.has_ended(bare) or pod_state.is_terminating(bare)):
+            yield delete(PODS, bare)
+    elif launcher is not None and not launcher.spec.suspend and not has_ended(seen):
         yield patch(JOBS, launcher, {"spec": {"suspend": True}})
 
 

@@ -65,9 +65,7 @@ def success_time(seen: Observed) -> datetime | None:
     complete = launcher.condition("Complete") if launcher else None
     if launcher is not None and complete is not None:
         return moment(launcher.status.completion_time) or moment(complete.last_transition_time)
-    ends = [status.state.terminated for status in pod.status.container_statuses] if pod else []
-    times = (moment(end.finished_at or "") for end in ends if end)
-    return max((time for time in times if time), default=None)
+    return moment(pod_state.end_time(pod)) if pod else None
 
 
 def is_bare_mpirun(job: MPIJob) -> bool:

@@ -11,6 +11,7 @@ from mpi_operator.kube.lru import LRU
 from mpi_operator.kube.objects import Object
 from mpi_operator.kube.resources import JOBS, Key, Manifest
 
+from .bare_launcher import as_job, bare_launcher
 from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .job_state import JobState
@@ -52,15 +53,17 @@ class Observer:
         return self._observe(seen.job, seen.validation_errors, seen.state)
 
     def _observe(self, job: MPIJob, validation_errors: str, state: JobState) -> Observed:
-        launcher = self._owned(self._caches.launchers, job, names.launcher(job))
         key = Key(job.metadata.namespace, job.metadata.name)
         pods = self._caches.pods.of_job(key)
+        launcher = self._owned(self._caches.launchers, job, names.launcher(job))
+        bare = None if launcher else bare_launcher(pods, job)
         config_map = self._owned(self._caches.config_maps, job, names.config_map(job))
         return Observed(
             job=pinned(job, config_map),
             validation_errors=validation_errors,
-            launcher=launcher,
-            launcher_pods=tuple(_launcher_pods(pods, launcher)) if launcher else (),
+            launcher=as_job(bare) if bare else launcher,
+            launcher_pods=(bare,) if bare else tuple(_launcher_pods(pods, launcher)),
+            bare_launcher=bare,
             stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(pods, job)),
             worker_pods=tuple(pod for pod in pods if _is_worker(pod, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
@@ -109,10 +112,10 @@ def _decode(stored: StoredJob) -> _Decoded | None:
         return _Decoded(decode_leniently(manifest), _about_the_job(invalid))
 
 
-def _launcher_pods(pods: list[Pod], launcher: LauncherJob) -> Iterator[Pod]:
+def _launcher_pods(pods: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:
     for pod in pods:
         owner = pod.metadata.controller
-        if owner is not None and owner.uid == launcher.metadata.uid:
+        if launcher is not None and owner is not None and owner.uid == launcher.metadata.uid:
             yield pod
 
 

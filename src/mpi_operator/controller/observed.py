@@ -40,6 +40,7 @@ class Observed:
     validation_errors: str = ""  # why the job is invalid
     launcher: LauncherJob | None = None
     launcher_pods: tuple[Pod, ...] = ()
+    bare_launcher: Pod | None = None  # the launcher, where it is a pod and not a Job
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
     worker_pods: tuple[Pod, ...] = ()
     service: StoredService | None = None

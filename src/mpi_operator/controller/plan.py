@@ -9,6 +9,7 @@ from mpi_operator.kube.resources import PODS
 
 from . import cleanup, launcher, pod_state, prerequisites, replacement, worker_set
 from .actions import Action, Delete, delete
+from .bare_launcher import check_limits
 from .decision import Decision, earliest
 from .failed_worker import failed_worker
 from .host_list import list_hosts
@@ -94,10 +95,9 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     timeout, pods = init_timeout(seen, now), diagnose_pods(seen, now)
-    failed = failed_worker(seen)
-    if timeout.problems or failed.problems:
-        problems = (*timeout.problems, *failed.problems, *_taken_problems(seen), *pods.problems)
-        return Plan(problems=problems)
+    failed, limits = failed_worker(seen), check_limits(seen, now)
+    if ends := (*timeout.problems, *failed.problems, *limits.problems):
+        return Plan(problems=(*ends, *_taken_problems(seen), *pods.problems))
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
@@ -131,6 +131,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             lost.requeue_after,
             pods.requeue_after,
             timeout.requeue_after,
+            limits.requeue_after,
             keys.requeue_after,
             granted.requeue_after,
             workers.requeue_after,

@@ -239,6 +239,12 @@ def ends(pod: Pod) -> int:
     )
 
 
+def end_time(pod: Pod) -> str:
+    """When the last container of a pod ended; empty if none has."""
+    ended = (status.state.terminated for status in pod.status.container_statuses)
+    return max((end.finished_at or "" for end in ended if end), default="")
+
+
 def by_age(pod: Pod) -> str:
     """For sorting, the oldest first."""
     return pod.metadata.creation_timestamp

@@ -9,13 +9,14 @@ from typing import Any
 
 from mpi_operator.api import names
 from mpi_operator.api.transport import uses_exec
-from mpi_operator.build import config_map, pod_group, service
+from mpi_operator.build import config_map, exec_shell, pod_group, scripts, service
 from mpi_operator.build.hostfile import hostfile
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 
 from . import pod_state, replacement
 from .actions import Action, Create, CreateKeys, GrantExec, patch
+from .cached_types import StoredConfigMap
 from .decision import Decision
 from .events import JobEvent
 from .job_state import NO_FAILURE, LastFailure
@@ -65,12 +66,19 @@ def config_map_actions(
         **replacement.as_annotation(replacement.stored_counts(stored)),
         **failure_annotation(stored_failure(stored)),
     }
-    if stored.data != wanted["data"] or notes != known:
+    data = {**wanted["data"], **_kept(seen, stored)}
+    if stored.data != data or notes != known:
         change = {
             "metadata": {"annotations": changes(known, notes) | pin},
-            "data": changes(stored.data, wanted["data"]),
+            "data": changes(stored.data, data),
         }
         yield patch(CONFIG_MAPS, stored, change, events)
+
+
+def _kept(seen: Observed, stored: StoredConfigMap) -> Mapping[str, str]:
+    """What must not change: our script needs our client, and a bare launcher has a kubectl."""
+    has_other_client = seen.bare_launcher is not None and scripts.KUBEXEC in stored.data
+    return {scripts.KUBEXEC: stored.data[scripts.KUBEXEC]} if has_other_client else {}
 
 
 def ensure_keys(seen: Observed, now: datetime) -> Decision:
@@ -84,15 +92,22 @@ def ensure_keys(seen: Observed, now: datetime) -> Decision:
 def ensure_exec(seen: Observed, settings: Settings, now: datetime) -> Decision:
     """Let the launcher exec into its workers, before the hostfile lists them.
 
-    What gives it the permission is not watched either. But a hostfile that is stored proves that
-    its hosts were permitted.
+    What gives it the permission is not watched either. But a hostfile that is stored with the
+    script that uses the permission proves that its hosts were permitted.
     """
     if settings.is_local or not uses_exec(seen.job):
         return Decision()
-    listed = seen.config_map.data.get(config_map.HOSTFILE) if seen.config_map else None
-    if listed != hostfile(seen.job, settings):
-        return Decision((GrantExec(seen.job),))
-    return _ensure(seen, GrantExec(seen.job), now)
+    is_bare = seen.bare_launcher is not None
+    if is_bare and seen.config_map is None:
+        return Decision()  # another operator's, which has to be adopted first
+    grant = GrantExec(seen.job, by_kubectl=is_bare)
+    stored = seen.config_map.data if seen.config_map else {}
+    wanted = {config_map.HOSTFILE: hostfile(seen.job, settings)}
+    if not is_bare:
+        wanted |= {scripts.KUBEXEC: exec_shell.scripts_of(seen.job)[scripts.KUBEXEC]}
+    if not wanted.items() <= stored.items():
+        return Decision((grant,))
+    return _ensure(seen, grant, now)
 
 
 def _ensure(seen: Observed, action: Action, now: datetime) -> Decision:

@@ -26,6 +26,9 @@ class ProblemReason(StrEnum):
     LAUNCHER_WAITS = "LauncherWaits"
     LAUNCHER_POD_MISSING = "LauncherPodMissing"
     INIT_TIMEOUT = "InitTimeout"
+    # As Kubernetes calls them.
+    BACKOFF_LIMIT = "BackoffLimitExceeded"
+    DEADLINE = "DeadlineExceeded"
 
 
 LONGEST_MESSAGE = 1024  # the API server takes no longer events
