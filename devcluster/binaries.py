@@ -178,6 +178,15 @@ TOOLS = {
             version_arguments=(),
         ),
         Tool(
+            name="training-operator",
+            module="training-operator",
+            requirement="github.com/kubeflow/training-operator",
+            package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+            usual="2 minutes",
+            # It reports none.
+            version_arguments=(),
+        ),
+        Tool(
             name="kwok",
             module="kwok",
             requirement="sigs.k8s.io/kwok",
@@ -204,7 +213,7 @@ USES = {
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
-    "peers": ("kueue",),
+    "peers": ("kueue", "kubeflow-mpi-operator", "training-operator"),
 }
 
 

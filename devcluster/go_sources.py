@@ -3,7 +3,11 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from devcluster import binaries
 from devcluster.binaries import CannotBuild, Tool
 
 
@@ -20,3 +24,12 @@ def directory(tool: Tool) -> Path:
             f" failed: {error}"
         ) from error
     return Path(json.loads(answer.stdout)["Dir"])
+
+
+def kustomized(tool: Tool, folder: str) -> list[dict[str, Any]]:
+    """The manifests that `kubectl kustomize` makes of a folder of that module."""
+    kubectl = binaries.provide(["kubectl"])["kubectl"]
+    printed = subprocess.run(
+        [kubectl, "kustomize", directory(tool) / folder], check=True, capture_output=True, text=True
+    ).stdout
+    return list(yaml.load_all(printed, yaml.CSafeLoader))

@@ -4,12 +4,9 @@ Everything is from the pinned module: the program, and the manifests that its re
 """
 
 import json
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from devcluster import binaries, go_sources, images
 from devcluster.cluster import Cluster, CommandFailed
@@ -65,16 +62,8 @@ def _image(archive: Path) -> Path:
 
 def _manifests() -> str:
     """What `kubectl apply --server-side` installs, as JSON."""
-    kubectl = binaries.provide(["kubectl"])["kubectl"]
-    source = go_sources.directory(_TOOL) / "config" / "default"
-    printed = subprocess.run(
-        [kubectl, "kustomize", source], check=True, capture_output=True, text=True
-    ).stdout
-    objects = [
-        _adapted(each)
-        for each in yaml.load_all(printed, yaml.CSafeLoader)
-        if each["kind"] != _NOT_NEEDED
-    ]
+    found = go_sources.kustomized(_TOOL, "config/default")
+    objects = [_adapted(each) for each in found if each["kind"] != _NOT_NEEDED]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 

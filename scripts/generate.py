@@ -5,6 +5,7 @@ python scripts/generate.py --check    fail if anything would change
 """
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube.metrics import Metrics
-from mpi_operator.operator import exit_codes, options
+from mpi_operator.operator import exit_codes, migrate_storage, options
 from mpi_operator.webhook.metrics import WebhookMetrics
 
 ROOT = Path(__file__).parents[1]
@@ -78,8 +79,23 @@ def operator_reference() -> str:
         "## Flags without effect\n\nThe operator accepts these flags, so that a Deployment made for"
         " the Go operator starts, and logs a warning.\n\n"
         f"| flag | why |\n|---|---|\n{ignored}\n"
+        f"{_migration_reference()}"
         f"## Exit codes\n\n| code | what happened | what to do |\n|---|---|---|\n{codes}"
         f"| {' | '.join(exit_codes.SECOND_SIGNAL)} |\n"
+    )
+
+
+def _migration_reference() -> str:
+    """The command of administrators."""
+    flags = "".join(
+        f"| `{name}` `{value}` | {migrate_storage.DEFAULTS[name]} | {meaning} |\n"
+        for name, value, meaning in migrate_storage.FLAGS
+    )
+    return (
+        f"## `mpi-operator {migrate_storage.COMMAND}`\n\n"
+        f"{textwrap.fill(migrate_storage.DESCRIPTION, 120)}\n"
+        "[When to use it](../how-to/coming-from-the-training-operator.md#migrate-the-storage).\n\n"
+        f"| flag | default | meaning |\n|---|---|---|\n{flags}\n"
     )
 
 

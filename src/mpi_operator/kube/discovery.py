@@ -41,6 +41,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     verbs: list[str] | None = None  # Go writes empty lists as null
     short_names: tuple[str, ...] | None = None
     categories: tuple[str, ...] | None = None
+    storage_version_hash: str = ""
 
 
 class _Entries(msgspec.Struct):
@@ -62,6 +63,7 @@ class Served:
     short_names: tuple[str, ...]
     categories: tuple[str, ...]
     subresources: frozenset[str]
+    storage_version_hash: str = ""  # another one means another storage version
 
 
 async def server_version(client: HttpClient) -> str:
@@ -105,6 +107,7 @@ def _served(api_version: str, entry: _Entry, entries: list[_Entry]) -> Served:
         subresources=frozenset(
             other.name.removeprefix(prefix) for other in entries if other.name.startswith(prefix)
         ),
+        storage_version_hash=entry.storage_version_hash,
     )
 
 

@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     LEASE_LOST = 5
     BAD_CONFIGURATION = 6
     PORT_IN_USE = 7
+    TRAINING_OPERATOR = 8
 
 
 INSTALL_CRD = "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
@@ -51,6 +52,10 @@ MEANINGS: dict[ExitCode, tuple[str, str]] = {
     ExitCode.PORT_IN_USE: (
         "The health, metrics or webhook port is in use",
         "Choose another port with --health-port, --monitoring-port or --webhook-port",
+    ),
+    ExitCode.TRAINING_OPERATOR: (
+        "A training-operator that runs MPIJobs was started",
+        "Scale it to 0, or give it --enable-scheme for every kind but mpijob",
     ),
 }
 

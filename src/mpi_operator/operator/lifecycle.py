@@ -52,6 +52,7 @@ class Parts:
     health: Health
     preflight: Step
     stand_by: Step
+    guard: Step  # ends when this process must not work any more
     drain_seconds: float = DRAIN_SECONDS
 
 
@@ -64,11 +65,13 @@ async def run_lifecycle(parts: Parts, stop: asyncio.Event) -> NoReturn:
             elector,
             background(_follow(controller)) as caches,
             background(_exit_on_lost_lease(elector)) as lost,
+            background(parts.guard()) as guarded,
         ):
+            ends = (stopped, lost, caches, guarded)
             async with background(parts.stand_by()) as standing_by:
-                await unless(elector.acquired(), stopped, lost, caches, standing_by)
-            await unless(controller.refresh(), stopped, lost, caches)
-            await _lead(parts, stopped, lost, caches)
+                await unless(elector.acquired(), *ends, standing_by)
+            await unless(controller.refresh(), *ends)
+            await _lead(parts, *ends)
 
 
 async def _lead(parts: Parts, *ends: Task) -> NoReturn:

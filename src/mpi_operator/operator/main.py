@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -27,7 +28,7 @@ from mpi_operator.kube.metrics import Metrics
 from mpi_operator.kube.resources import Key
 from mpi_operator.kube.transport import Timeouts
 
-from . import endpoints, log_format, preflight, standby
+from . import endpoints, log_format, migrate_storage, preflight, standby, training_operator
 from .exit_codes import Exit, ExitCode
 from .health import Health
 from .lifecycle import Parts, Task, run_lifecycle, unless
@@ -47,7 +48,10 @@ _PREFLIGHT_TIMEOUTS = Timeouts(deadline=5.0)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the operator; the exit code says why it ended."""
-    options = parse(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == [migrate_storage.COMMAND]:
+        return migrate_storage.main(given[1:])
+    options = parse(given)
     log_format.set_up(options.log_level, options.log_format)
     where = ", ".join(options.namespaces) or "all"
     logger.info("Starting", extra={"version": version(), "namespaces": where})
@@ -93,6 +97,7 @@ async def operate(options: Options, stop: asyncio.Event) -> None:
             health,
             preflight=partial(_preflight, options, checker, controller, lock, health),
             stand_by=partial(standby.check_lease, checker, lock, health),
+            guard=partial(training_operator.exit_on_one, checker, *_rivals(options)),
         )
         ports = [port for port in (options.health_port, options.monitoring_port) if port]
         async with (
@@ -140,8 +145,14 @@ async def _preflight(
     options: Options, client: HttpClient, controller: Controller, lock: Key, health: Health
 ) -> None:
     await preflight.wait_until_allowed(client, controller.resources(), lock, health)
+    await training_operator.wait_until_none(client, *_rivals(options), health)
     if options.webhooks is Switch.OFF:
         await preflight.warn_of_missing_webhook(client)
+
+
+def _rivals(options: Options) -> tuple[str, Sequence[str]]:
+    """Where training-operator would be, and the namespaces that it must leave alone."""
+    return options.training_operator_namespace, options.namespaces
 
 
 @asynccontextmanager

@@ -55,6 +55,7 @@ class Options:
     write_concurrency: int = 64
     health_port: int = 8080
     monitoring_port: int = 0
+    training_operator_namespace: str = "kubeflow"  # "" means not to look for it
     webhooks: Switch = Switch.ON
     webhook_port: int = 9443
     webhook_service: str = "mpi-operator-webhook"
@@ -109,6 +110,10 @@ def _namespace(text: str) -> str:
             f"{text!r} is not a valid namespace name; expected at most 63 of a-z, 0-9 and -"
         )
     return text
+
+
+def _optional_namespace(text: str) -> str:
+    return _namespace(text) if text else ""
 
 
 def _namespaces(text: str) -> tuple[str, ...]:
@@ -242,6 +247,15 @@ FLAGS = (
         "none",
         _domain,
         "cluster_domain",
+    ),
+    Flag(
+        "--training-operator-namespace",
+        _JOBS,
+        "NAME",
+        "Wait while a training-operator in this namespace runs MPIJobs; empty disables the check",
+        "kubeflow",
+        _optional_namespace,
+        "training_operator_namespace",
     ),
     Flag(
         "--threadiness",
@@ -404,6 +418,7 @@ EXAMPLES = (
     ("mpi-operator", "Run all jobs, with the credentials of kubectl"),
     ("mpi-operator --namespace team-a,team-b", "Run the jobs of two teams"),
     ("mpi-operator --gang-scheduling volcano", "Start all pods of a job together"),
+    ("mpi-operator migrate-storage", "Rewrite all stored jobs in v2beta1"),
 )
 
 

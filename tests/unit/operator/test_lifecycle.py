@@ -68,6 +68,7 @@ class Operator:
         self.elector = Elector(connect, namespace="a", name="lock", identity="us", timing=QUICK)
         self.health = Health(self.controller, self.elector)
         self.preflight = self.note_preflight
+        self.guard = asyncio.Event().wait
         self.drain_seconds = 10.0
 
     async def note_preflight(self):
@@ -80,6 +81,7 @@ class Operator:
             self.health,
             self.preflight,
             asyncio.Event().wait,
+            self.guard,
             self.drain_seconds,
         )
         await run_lifecycle(parts, self.stop)
@@ -131,6 +133,19 @@ async def test_a_lost_lease_ends_it_at_once_and_is_not_released(operator):
     assert exit.fields["reason"] == "the lease is held by thief"
     assert "stop" not in operator.controller.diary
     assert operator.store.holder == "thief"
+
+
+async def test_the_guard_ends_it_and_the_lease_is_released(operator):
+    is_time = asyncio.Event()
+
+    async def guard():
+        await is_time.wait()
+        raise Exit(ExitCode.TRAINING_OPERATOR, "step aside")
+
+    operator.guard = guard
+    exit = await exit_after(operator, "lead", is_time.set)
+    assert exit.code is ExitCode.TRAINING_OPERATOR
+    assert operator.store.holder == ""
 
 
 async def test_work_that_does_not_end_keeps_the_lease_but_not_the_process(operator):
