@@ -22,7 +22,7 @@ from tests.support.mpijobs import MPIJOBS
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test waits for the cluster and what is installed there."""
     for item in items:
-        if "tests/peers" in item.path.as_posix():
+        if "tests/peers" in item.path.as_posix() and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(300))
 
 
