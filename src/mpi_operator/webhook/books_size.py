@@ -1,8 +1,9 @@
 """Keeps the books of the conversion within what Kubernetes allows for the annotations of an object.
 
-A job that is written in an old version is refused if they would be larger. Reading must not fail,
-because one job would make a list of all of them fail: a job is then shown without the books, and
-cannot be changed or deleted through that version.
+An API server refuses a conversion that adds annotations beyond that. Writing a job in an old
+version then fails with a sentence. Reading must not fail, because one job would make every list of
+jobs fail: a job is then shown without the books, and cannot be changed or deleted through that
+version.
 """
 
 from mpi_operator.api import annotations, types
@@ -12,6 +13,7 @@ from mpi_operator.kube.resources import Manifest
 
 _LIMIT = 256 * 1024  # of the names and values of all annotations
 _TOO_LARGE = "too large"
+_ANNOTATIONS = ("metadata", "annotations")
 
 
 def size_error(job: Manifest, converted: Manifest) -> str:
@@ -19,7 +21,7 @@ def size_error(job: Manifest, converted: Manifest) -> str:
     version = str(job.get("apiVersion")).rpartition("/")[2]
     if text(job, annotations.CONVERTED_FIELDS) == _TOO_LARGE:
         return f"has too much that {version} cannot say to be changed there; use {types.VERSION}"
-    if version != types.VERSION and _is_too_large(converted):
+    if version != types.VERSION and _is_too_large(job, converted):
         return (
             f"has too much that {types.VERSION} cannot say: together with its annotations it may "
             f"have at most {_LIMIT} bytes; remove unknown fields"
@@ -27,16 +29,20 @@ def size_error(job: Manifest, converted: Manifest) -> str:
     return ""
 
 
-def bounded(converted: Manifest) -> Manifest:
-    """A job to be shown, without its books if they are too large."""
-    if not _is_too_large(converted):
+def bounded(job: Manifest, converted: Manifest) -> Manifest:
+    """The converted job, without its books if they are too large.
+
+    If the author has left no room for any annotation of ours, it has exactly those of the job.
+    """
+    if not _is_too_large(job, converted):
         return converted
-    return with_annotations(converted, {annotations.CONVERTED_FIELDS: _TOO_LARGE})
+    marked = with_annotations(converted, {annotations.CONVERTED_FIELDS: _TOO_LARGE})
+    return {**marked, "metadata": job["metadata"]} if _is_too_large(job, marked) else marked
 
 
-def _is_too_large(job: Manifest) -> bool:
-    """Whether it is the books that are too large: only they are ours to refuse."""
-    found = given(job, ("metadata", "annotations"))
-    if not text(job, annotations.CONVERTED_FIELDS) or not isinstance(found, dict):
+def _is_too_large(job: Manifest, converted: Manifest) -> bool:
+    """Whether the conversion has made the annotations too large: those of others are not ours."""
+    before, after = (given(each, _ANNOTATIONS) for each in (job, converted))
+    if before == after or not isinstance(after, dict):
         return False
-    return sum(len(part.encode()) for each in found.items() for part in map(str, each)) > _LIMIT
+    return sum(len(part.encode()) for each in after.items() for part in map(str, each)) > _LIMIT

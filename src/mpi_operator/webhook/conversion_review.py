@@ -118,7 +118,7 @@ def _converted(manifest: Manifest, version: str, convert: Convert) -> Manifest:
 
 def _with_bounded_books(manifest: Manifest, converted: Manifest, version: str) -> Manifest:
     if version != types.VERSION:
-        return bounded(converted)
+        return bounded(manifest, converted)
     if error := size_error(manifest, converted):
         raise Failed(f"{_name(manifest)}: {error}")
     return converted

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import msgspec
 from aiohttp import web
 
+from mpi_operator.api.conversion.shallow import shallow
 from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
@@ -116,13 +117,20 @@ async def _response(
 ) -> tuple[web.Response, str]:
     try:
         answer, outcome = await handle(body)
-        return web.Response(body=_encode(answer), content_type="application/json"), outcome
+        return web.Response(body=_encoded(answer), content_type="application/json"), outcome
     except Malformed as error:
         return web.Response(text=f"{error}\n", status=400), "malformed"
     except Exception as error:
         facts = {"endpoint": endpoint, "error": type(error).__name__, "where": where(error)}
         logger.error("Request failed because of a bug", extra=facts)
         return web.Response(text="a bug in the webhook of mpi-operator\n", status=500), "error"
+
+
+def _encoded(answer: Manifest) -> bytes:
+    try:
+        return _encode(answer)
+    except RecursionError:  # a job can become deeper in another version
+        return _encode(shallow(answer))
 
 
 async def _convert(body: bytes, convert: Convert, metrics: WebhookMetrics) -> Answer:

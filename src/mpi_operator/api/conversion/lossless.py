@@ -11,6 +11,8 @@ The entries of a job come from an annotation that its author can write: an entry
 is ignored, and only `spec` is ever changed. Never `status`: a job's author may not write that.
 """
 
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -23,6 +25,10 @@ from .places import ABSENT, Place, value_at
 
 ROOT = "spec"
 ANY = "*"
+# More than any real job has, and less than any decoder can take.
+_DEEPEST = 300
+# From 1e309 on, API servers cannot decode a number.
+_LONG_NUMBER = re.compile(r"[0-9]{309}")
 
 Entry: TypeAlias = list[Any]
 _Group: TypeAlias = tuple[Place, ...]
@@ -38,11 +44,24 @@ def parsed(text: str) -> dict[str, list[Any]]:
         return {}
     try:
         found = msgspec.json.decode(text)
+        is_harmless = not _is_suspicious(text) or _is_harmless(found, _DEEPEST)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not is_harmless:
         return {}
     return {version: each for version, each in found.items() if isinstance(each, list)}
+
+
+def _is_suspicious(text: str) -> bool:
+    return text.count("[") + text.count("{") > _DEEPEST or bool(_LONG_NUMBER.search(text))
+
+
+def _is_harmless(value: Any, deepest: int) -> bool:
+    """Whether an API server can decode a job with this value: else all its lists would fail."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return deepest > 0 and all(_is_harmless(each, deepest - 1) for each in inner)
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def encoded(kept: Mapping[str, list[Any]]) -> str | None:

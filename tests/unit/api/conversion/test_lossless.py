@@ -45,11 +45,24 @@ def with_books(text):
         ),
         pytest.param('{"v2beta1": [["/spec", null, ' + "[" * 5000 + "]" * 5000 + "]]}", id="depth"),
         pytest.param('{"v2beta1": [["' + "/a" * 90_000 + '", null, 1]]}', id="a long place"),
+        pytest.param(
+            '{"v2beta1": [["/spec/x", null, ' + "[" * 600 + "]" * 600 + "]]}",
+            id="more depth than an API server may get",
+        ),
+        pytest.param(
+            '{"v2beta1": [["/spec/x", null, 1' + "0" * 309 + "]]}",
+            id="a number that no API server can decode",
+        ),
     ],
 )
 def test_whatever_does_not_fit_is_ignored(text):
     hub, plain = (convert(each, "v2beta1") for each in (with_books(text), with_roles("v1")))
     assert (hub["spec"], hub["metadata"]["name"]) == (plain["spec"], "pi")
+
+
+def test_a_long_row_of_digits_in_a_text_is_kept():
+    job = edited(with_roles("v1"), {"spec.x": "1" * 400})
+    assert convert(convert(job, "v2beta1"), "v1") == job
 
 
 def test_ten_thousand_entries_about_a_large_job_do_not_stop_the_webhook():
