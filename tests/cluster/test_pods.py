@@ -96,7 +96,7 @@ def test_logs_can_be_read(cluster, namespace):
     block_until(both_are_there)
 
 
-def test_a_kubelet_serves_nobody_but_the_api_server(cluster):
+def test_a_kubelet_serves_only_the_api_server(cluster):
     address, eve = cluster.nodes[0].address, cluster.endpoint("eve")
     stranger = Endpoint(address, 10250, cluster.ca)
     assert stranger.request("GET", "/pods").status == 401

@@ -444,7 +444,7 @@ class ClientContract:
         )
         assert await take(events, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
-    async def test_a_watch_goes_on_with_what_happens_while_it_runs(
+    async def test_a_watch_continues_with_what_happens_while_it_runs(
         self, client: Client, namespace: str
     ):
         start = await client.list(CONFIG_MAPS, namespace)

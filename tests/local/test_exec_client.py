@@ -184,7 +184,7 @@ def test_intel_mpi_shows_nothing_so_it_says_it_in_the_log_too(remote, server, pa
     assert process.stderr.readline() == (paths / "log").read_text()
 
 
-def test_it_gives_up_when_the_time_is_over(remote, server, last_words):
+def test_it_fails_when_the_time_is_over(remote, server, last_words):
     server.refuse = lambda request: GONE
     code, _, err = ended(remote(HOST, "true", env={"MPI_OPERATOR_INIT_TIMEOUT": "1"}))
     assert code == 79
@@ -236,7 +236,7 @@ def test_a_worker_that_is_killed_is_lost(remote, last_words):
     assert f"{EVENT}{Event.LOST} worker={HOST} " in last_words.read_text()
 
 
-def test_a_launcher_that_goes_on_says_so(remote, last_words):
+def test_a_launcher_that_continues_reports_it(remote, last_words):
     lost = f"{EVENT}{Event.LOST} worker=pi-worker-0 seconds=1 cause=x\n"
     last_words.write_text(lost)
     assert ended(remote(HOST, "true"))[0] == 0

@@ -68,7 +68,7 @@ def idle(shell, tmp_path):
     return [*shell, str(script)]
 
 
-def test_a_worker_ends_at_once_when_it_is_told_to(idle, tmp_path):
+def test_a_worker_ends_at_once_on_a_signal(idle, tmp_path):
     mark = tmp_path / "pid"
     command = ["sh", "-c", f"echo $$ > {mark}; exec sleep 365d"]
     process = subprocess.Popen([*idle, *command])

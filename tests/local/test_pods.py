@@ -38,7 +38,7 @@ async def test_a_pod_that_succeeds(pods):
     ("script", "code", "number"),
     [("exit 3", 3, None), ("kill -9 $$$$", 137, 9), ("kill -TERM $$$$", 143, 15)],
 )
-async def test_how_it_ends_is_told(pods, script, code, number):
+async def test_its_end_is_reported(pods, script, code, number):
     await pods.create("p", "sh", "-c", script)
     status = await pods.end_of("p")
     assert status["phase"] == "Failed"
@@ -93,7 +93,7 @@ async def test_in_namespaces_it_is_on_its_own(run, tmp_path):
     assert socket.gethostname() != "p"
 
 
-async def test_who_it_is_and_what_it_is_told(pods):
+async def test_its_identity_and_its_environment(pods):
     env = [
         {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "GREETING", "value": "I am $(WHO)"},
@@ -350,7 +350,7 @@ async def test_what_does_not_fit_waits_and_says_why(run, tmp_path):
         assert (await pods.end_of("second"))["phase"] == "Succeeded"
 
 
-async def test_a_pod_that_makes_no_sense_stops_nobody(pods):
+async def test_a_malformed_pod_does_not_stop_others(pods):
     await pods.create("odd", "true", container={"resources": {"requests": {"cpu": "lots"}}})
     assert "'lots' is not a quantity" in (await pods.end_of("odd"))["message"]
     await pods.create("even", "true")

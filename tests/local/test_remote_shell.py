@@ -137,7 +137,7 @@ def test_where_a_container_has_no_log_it_is_said_to_who_started_it(remote, scrip
         pytest.param(NOWHERE, GIVES_UP_SOON, "Could not resolve hostname", id="name"),
     ],
 )
-def test_it_gives_up_with_a_sentence_and_a_code_of_its_own(
+def test_it_times_out_with_a_sentence_and_an_exit_code_of_its_own(
     remote, scripts, sshd, address, env, cause
 ):
     scripts.give_up_early()
@@ -159,7 +159,7 @@ def test_a_connection_that_is_closed_at_once_is_tried_again(remote, sshd):
     assert process.communicate(timeout=30) == ("here\n", "")
 
 
-def test_who_is_not_let_in_hears_it_at_once(remote, sshd):
+def test_a_refused_login_fails_at_once(remote, sshd):
     (sshd.directory / "key.pub").write_text("")
     sshd.start()
     process = remote("true")
@@ -242,7 +242,9 @@ def test_a_silent_worker_is_waited_for_as_long_as_its_node(remote, timeout, inte
     ("command", "end", "is_interrupted"),
     [
         pytest.param(PROXY, Sshd.fall_silent, True, id="when a link is cut, which it overlooks"),
-        pytest.param(PROXY, Sshd.break_off_one_session, False, id="not when it is told"),
+        pytest.param(
+            PROXY, Sshd.break_off_one_session, False, id="not when a session ends, which it notices"
+        ),
         pytest.param("echo here; sleep 600", Sshd.fall_silent, False, id="not Open MPI's mpirun"),
     ],
 )
@@ -270,7 +272,7 @@ exit 255
 """
 
 
-def test_hydra_is_interrupted_when_tcp_gives_up_first(scripts, tmp_path):
+def test_hydra_is_interrupted_when_tcp_times_out_first(scripts, tmp_path):
     (tmp_path / "bin").mkdir()
     ssh = tmp_path / "bin" / "ssh"
     ssh.write_text(TCP_WAS_FIRST)
@@ -281,7 +283,7 @@ def test_hydra_is_interrupted_when_tcp_gives_up_first(scripts, tmp_path):
     assert subprocess.run(words, env={**os.environ, **path}, timeout=30).returncode == 3
 
 
-def test_whoever_inherits_it_is_not_interrupted(scripts, sshd):
+def test_a_process_that_inherits_it_is_not_interrupted(scripts, sshd):
     sshd.start()
     arguments = ("-F", str(sshd.client), *NOTICES_SOON, HOST, PROXY)
     # The first process of a container: it gets the children of an mpirun that was killed.
@@ -468,9 +470,9 @@ def test_on_the_network_of_nodes_hydra_is_called_back_by_address(remote, sshd, o
         pytest.param("127.0.1.1 {0}\n10.1.2.3 {0}", "10.1.2.3", id="after one for itself alone"),
         pytest.param("127.0.1.1 {0}", "{0}", id="only for itself"),
         pytest.param("fd00::7\t{0}", "{0}", id="with colons, which Hydra does not take"),
-        pytest.param("10.1.2.3 {0}-1", "{0}", id="of somebody else"),
+        pytest.param("10.1.2.3 {0}-1", "{0}", id="of another host"),
         pytest.param("#10.1.2.3 {0}", "{0}", id="not any more"),
-        pytest.param("10.1.2.3 other # {0}", "{0}", id="of another one that is told about"),
+        pytest.param("10.1.2.3 other # {0}", "{0}", id="in the comment of another host"),
         pytest.param(
             "# Kubernetes-managed hosts file (host network).\n10.1.2.3 {0}",
             "{0}",

@@ -110,7 +110,7 @@ def test_a_worker_that_breaks_off_is_left_word_of_where_mpirun_ends_well(job):
     assert word.startswith(f"{EVENT}{Event.LOST} worker=pi-worker-")
 
 
-def test_mpirun_ends_when_the_remote_shell_gives_up(job):
+def test_mpirun_ends_when_the_remote_shell_times_out(job):
     process = job.mpirun("true", MPI_OPERATOR_INIT_TIMEOUT="0")
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0

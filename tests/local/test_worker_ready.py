@@ -64,13 +64,13 @@ def test_the_newer_protocol_counts_too(scripts):
         assert is_ready(scripts, "-p", str(port))
 
 
-def test_a_worker_whose_port_nobody_listens_on_is_not_ready(scripts):
+def test_a_worker_without_a_listener_on_its_port_is_not_ready(scripts):
     with listening() as port:
         pass
     assert not is_ready(scripts, "-De", "-p", str(port))
 
 
-def test_what_cannot_be_found_out_holds_up_nobody_for_longer_than_a_minute(scripts):
+def test_every_worker_counts_as_ready_after_a_minute(scripts):
     with listening() as port:
         pass
     scripts.has_run_for(seconds=61)

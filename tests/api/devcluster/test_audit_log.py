@@ -9,7 +9,7 @@ pytestmark = pytest.mark.api
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_the_audit_log_tells_who_wrote_what(start_control_plane):
+def test_the_audit_log_has_the_user_of_each_write(start_control_plane):
     control_plane = start_control_plane(audit=True)
     admin, eve = control_plane.endpoint(), control_plane.endpoint("eve")
     for name in ("one", "two"):

@@ -59,7 +59,7 @@ def test_the_api_server_comes_back_on_its_port_with_its_data(
     assert count(minimal) == items
 
 
-def test_a_paused_api_server_takes_connections_and_answers_nobody(minimal):
+def test_a_paused_api_server_accepts_connections_and_does_not_answer(minimal):
     minimal.pause_apiserver()
     try:
         with pytest.raises(TimeoutError):

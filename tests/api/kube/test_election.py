@@ -110,7 +110,7 @@ async def test_the_stored_lease_is_one_that_client_go_understands(client, namesp
         pytest.param({"holderIdentity": "gone", "leaseDurationSeconds": 1}, id="one that ran out"),
     ],
 )
-async def test_a_lease_that_nobody_uses_is_taken(client, namespace, new_elector, spec):
+async def test_an_unused_lease_is_acquired(client, namespace, new_elector, spec):
     await client.create(
         LEASES, {"metadata": {"namespace": namespace, "name": "lock"}, "spec": spec}
     )

@@ -97,7 +97,7 @@ async def test_events_about_a_cluster_wide_object_are_stored(client, namespace):
     assert event["message"] == "a namespace"
 
 
-async def test_a_namespace_that_is_not_there_is_no_trouble(client, namespace, caplog):
+async def test_a_missing_namespace_is_not_an_error(client, namespace, caplog):
     subject = await make_config_map(client, namespace)
     async with recorder(client) as events:
         events.record(replace(subject, namespace="gone"), Severity.NORMAL, "Lost", "no namespace")

@@ -110,7 +110,7 @@ async def test_an_object_of_wrong_types_is_a_bad_request(client: HttpClient, nam
 # --- discovery
 
 
-async def test_the_server_tells_its_version_and_groups(client: HttpClient):
+async def test_the_server_reports_its_version_and_groups(client: HttpClient):
     assert (await discovery.server_version(client)).startswith("v1.")
     assert {"v1", "batch/v1", "coordination.k8s.io/v1"} <= set(await discovery.api_versions(client))
 

@@ -42,7 +42,7 @@ async def three_namespaces(client: HttpClient) -> list[Jobs]:
     return [Jobs(client, each["metadata"]["name"]) for each in created]
 
 
-async def test_the_jobs_of_the_named_namespaces_are_looked_after_and_no_others(
+async def test_only_jobs_of_the_named_namespaces_are_reconciled(
     three_namespaces: list[Jobs], control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     one, two, other = three_namespaces

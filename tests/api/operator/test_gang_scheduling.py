@@ -215,7 +215,7 @@ async def test_a_group_of_a_stranger_is_left_alone(jobs: Jobs, resource: Resourc
     await jobs.finish("pi", workers=2)
 
 
-async def test_without_the_flag_nobody_asks_for_groups_or_may_touch_them(
+async def test_without_the_flag_groups_are_neither_read_nor_permitted(
     client: HttpClient,
     namespace: str,
     start_operator: StartOperator,

@@ -158,7 +158,7 @@ def _is_managed_by_others(job: Manifest) -> bool:
 
 
 @pytest.mark.timeout(240)
-async def test_a_job_with_nothing_wrong_but_its_status_goes_on(
+async def test_a_job_with_only_a_wrong_status_continues(
     lawless: tuple[Jobs, Operator],
 ) -> None:
     statuses: list[Any] = [

@@ -33,7 +33,7 @@ _STRANGERS: list[tuple[Resource, str, Manifest]] = [
 
 
 @pytest.mark.parametrize("is_labelled", [False, True], ids=["plain", "labelled like ours"])
-async def test_a_stranger_s_object_is_left_as_it_is_and_the_job_goes_on_without_it(
+async def test_an_object_of_another_owner_is_not_changed_and_the_job_continues_without_it(
     shared: Jobs, is_labelled: bool
 ) -> None:
     # All at once, because each takes seconds: a Service, a ConfigMap, a Secret, a pod and a Job.

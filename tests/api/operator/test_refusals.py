@@ -28,7 +28,7 @@ async def _reported(jobs: Jobs, job: str, reason: str) -> str:
     return message
 
 
-async def test_a_quota_is_reported_and_when_it_is_lifted_the_job_goes_on(private: Jobs) -> None:
+async def test_a_quota_is_reported_and_when_it_is_lifted_the_job_continues(private: Jobs) -> None:
     quota = await policies.limit(private.client, private.namespace, pods="1")
     await private.submit(mpijob("pi"))
     message = await _reported(private, "pi", "QuotaExceeded")
@@ -49,7 +49,7 @@ async def test_of_many_that_are_refused_one_is_named(private: Jobs) -> None:
     assert re.search(r"\b\d+ more\b", message)
 
 
-async def test_a_refused_job_that_is_made_smaller_goes_on_at_once(private: Jobs) -> None:
+async def test_a_refused_job_that_is_made_smaller_continues_at_once(private: Jobs) -> None:
     await policies.limit(private.client, private.namespace, pods="2")
     await private.submit(mpijob("pi", worker={"replicas": 3}))
     await _reported(private, "pi", "QuotaExceeded")

@@ -20,7 +20,7 @@ async def _hostfile(jobs: Jobs, job: str) -> list[str]:
 
 
 @pytest.mark.parametrize("launcher_works", [False, True], ids=["plain", "launcher as worker"])
-async def test_a_job_grows_and_shrinks_and_nobody_else_is_touched(
+async def test_a_job_grows_and_shrinks_and_other_pods_stay(
     shared: Jobs, launcher_works: bool
 ) -> None:
     job = f"elastic-{launcher_works}".lower()
@@ -64,7 +64,7 @@ async def test_hosts_are_sorted_by_number(shared: Jobs) -> None:
     assert await _hostfile(shared, "dozen") == workers
 
 
-async def test_the_scale_subresource_tells_how_many_there_are_and_how_to_find_them(
+async def test_the_scale_subresource_has_the_number_of_workers_and_their_selector(
     shared: Jobs,
 ) -> None:
     await shared.submit(mpijob("scaled", worker={"replicas": 3}))

@@ -60,7 +60,7 @@ async def test_a_job_that_has_started_has_all_the_time(shared: Jobs) -> None:
     await shared.becomes("in-time", "Succeeded")
 
 
-async def test_a_launcher_that_gave_up_on_a_worker_is_not_tried_again_in_a_hurry(
+async def test_a_launcher_that_timed_out_on_a_worker_is_retried_with_a_delay(
     shared: Jobs,
 ) -> None:
     await shared.submit(_hurried("refused", "10m"))

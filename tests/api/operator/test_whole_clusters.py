@@ -30,7 +30,7 @@ async def cluster_operator(
             yield process
 
 
-async def test_jobs_of_all_namespaces_are_looked_after_also_of_new_ones(
+async def test_jobs_of_all_namespaces_are_reconciled_also_of_new_ones(
     spare_jobs: Jobs,
 ) -> None:
     created = await spare_jobs.client.create(

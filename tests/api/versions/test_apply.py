@@ -41,7 +41,9 @@ async def test_a_field_of_another_manager_is_a_conflict_in_every_version(
         await client.apply(V1, v1("conflict", namespace), manager="author")
 
 
-async def test_a_field_that_its_manager_gives_up_is_removed(client: HttpClient, namespace: str):
+async def test_a_field_that_its_manager_no_longer_applies_is_removed(
+    client: HttpClient, namespace: str
+):
     job = v1("given-up", namespace, slotsPerWorker=2, runPolicy={"backoffLimit": 3})
     await client.apply(V1, job, manager="author")
     applied = await client.apply(V1, v1("given-up", namespace), manager="author")

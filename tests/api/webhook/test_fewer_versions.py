@@ -103,7 +103,7 @@ async def is_as_written(client: HttpClient, job: Manifest) -> bool:
     return bool(await spec_in_v1(client, job["metadata"]["namespace"]) == job["spec"])
 
 
-async def test_versions_that_nobody_serves_stay_so(admin, home, replica, kubectl):
+async def test_versions_that_are_not_served_stay_so(admin, home, replica, kubectl):
     """The operator changes nothing of the CRD but the bundle."""
     job = mpijob("old", home) | {"apiVersion": "kubeflow.org/v1"}
     await install(kubectl, admin, job, replica.url)

@@ -151,7 +151,7 @@ def has_at_least(outcomes: dict[str, str], number: int) -> bool:
     return len(outcomes) >= number
 
 
-async def test_without_permissions_for_the_webhook_jobs_of_v2beta1_go_on(
+async def test_without_permissions_for_the_webhook_jobs_of_v2beta1_continue(
     admin, webhook_plane, home, port, tmp_path
 ):
     for resource in (VALIDATING, MUTATING):

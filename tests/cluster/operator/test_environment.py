@@ -38,7 +38,7 @@ async def test_variables_of_the_worker_are_those_of_its_rank(lab: Lab, user: str
         assert await lab.ranks(mpi) == one_rank_each(mpi)
 
 
-async def test_the_entry_point_of_our_images_hands_them_on_too(lab: Lab) -> None:
+async def test_the_entry_point_of_our_images_passes_them_on_too(lab: Lab) -> None:
     await _store(lab)
     command = [*OPEN_MPI.command()[:-1], *SHOW]
     only_args = {"args": ["/usr/sbin/sshd", "-De"], **_variables()}

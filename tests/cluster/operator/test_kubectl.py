@@ -13,7 +13,7 @@ SELECTORS = (
 )
 
 
-async def test_a_job_is_created_looked_at_and_its_logs_are_found_by_new_and_old_labels(
+async def test_a_job_is_created_and_described_and_its_logs_are_found_by_new_and_old_labels(
     lab: Lab, cluster: Cluster
 ) -> None:
     await lab.submit(pi())

@@ -69,7 +69,7 @@ def test_the_first_condition():
         pytest.param(
             [(CREATED, TRUE, 0), (SUSPENDED, TRUE, 5), (RUNNING, FALSE, 5)],
             ["Created=True", "Running=False", "Suspended=True"],
-            id="suspended, which tells more than that it does not run",
+            id="suspended, which says more than that it does not run",
         ),
         pytest.param(
             [(CREATED, TRUE, 0), (SUSPENDED, TRUE, 5), (SUSPENDED, FALSE, 9)],

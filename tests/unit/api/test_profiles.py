@@ -37,7 +37,7 @@ def two_containers():
         pytest.param({"written_in": "v1"}, "v1", id="v1"),
         pytest.param({"written_in": "v1alpha2"}, "v1alpha2", id="v1alpha2"),
         pytest.param({"written_in": "v1alpha1"}, "v1alpha1", id="v1alpha1"),
-        pytest.param({"written_in": "v3"}, "v2beta1", id="a version that nobody knows"),
+        pytest.param({"written_in": "v3"}, "v2beta1", id="an unknown version"),
     ],
 )
 def test_the_profile_of_a_job(annotations, version):

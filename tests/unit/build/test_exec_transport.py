@@ -144,7 +144,7 @@ def test_the_launcher_has_the_client_and_no_keys():
         ),
     ],
 )
-def test_the_client_goes_where_the_launcher_looks_for_it(pod, container, volume):
+def test_the_client_is_where_the_launcher_expects_it(pod, container, volume):
     spec = launcher_pod(exec_job(launcher=pods(pod, **container)))
     assert delivery(spec)["volumeMounts"][0]["name"] == volume
 

@@ -116,7 +116,7 @@ def test_defaults_of_the_server_are_not_added_but_kept_if_they_were_written():
 @pytest.mark.parametrize(
     ("to", "source", "expected"),
     [
-        pytest.param("v2beta1", "v1", "v1", id="an old job goes on as before"),
+        pytest.param("v2beta1", "v1", "v1", id="an old job behaves as before"),
         pytest.param("v1", "v2beta1", "v2beta1", id="a job in an old version stays as it is"),
         pytest.param("v1", "v1", None, id="its own version needs no annotation"),
     ],
@@ -216,7 +216,7 @@ def with_container(role, **fields):
             with_container("Worker", args=["mpirun", "hi"]),
             'spec.mpiReplicaSpecs[Worker].template.spec.containers[0].args: ["mpirun", '
             '"hi"] has no effect and is dropped',
-            id="arguments that nobody reads",
+            id="arguments without effect",
         ),
         pytest.param(
             v1(clenPodPolicy="All"),

@@ -121,7 +121,7 @@ def test_a_start_that_takes_too_long_names_what_is_missing(seen, ending):
                     a_launcher_pod(JOB, "Failed", containerStatuses=terminated(1, REFUSED)),
                 ),
             ),
-            id="its launcher gave up, and will be tried again",
+            id="its launcher timed out, and will be retried",
         ),
         pytest.param(
             observed(
@@ -150,7 +150,7 @@ def test_a_start_that_takes_too_long_names_what_is_missing(seen, ending):
                     a_launcher_pod(JOB, containerStatuses=restarted(terminated(1, REFUSED))),
                 ),
             ),
-            id="a second try in the same pod gave up",
+            id="a second try in the same pod timed out",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_resumed_job_gets_its_whole_init_timeout_again():
         pytest.param(
             f"{REFUSED}\n{REFUSED.replace('worker-1', 'worker-2')}\n",
             GAVE_UP,
-            id="the first worker that was given up",
+            id="the first worker that timed out",
         ),
         pytest.param(
             f"[1] {REFUSED}",

@@ -187,7 +187,7 @@ def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
         pytest.param(ended(FIRST, job=launched_by("horovodrun", "pi")), id="by another program"),
         pytest.param(
             ended(FIRST, job=launched_by("mpirun", "--with-ft", "ulfm", "pi")),
-            id="by one that can go on",
+            id="by one that can continue",
         ),
         pytest.param(
             ended(FIRST, job=launched_by("mpirun", "pi", mpiImplementation="MPICH")),

@@ -60,7 +60,9 @@ def test_a_transport_is_stored_where_the_version_has_another(given, stored):
         pytest.param({}, {TRANSPORT: "exec"}, Transport.EXEC, id="removed"),
         pytest.param({TRANSPORT: "ssh"}, {TRANSPORT: "exec"}, Transport.EXEC, id="edited"),
         pytest.param({TRANSPORT: "ssh"}, {PROFILE: "v1"}, Transport.EXEC, id="edited in v1"),
-        pytest.param({TRANSPORT: "exec"}, {TRANSPORT: "x"}, Transport.SSH, id="stored by nobody"),
+        pytest.param(
+            {TRANSPORT: "exec"}, {TRANSPORT: "x"}, Transport.SSH, id="an unknown stored value"
+        ),
     ],
 )
 def test_the_stored_transport_wins(given, stored, way):
@@ -77,7 +79,7 @@ def test_the_stored_transport_wins(given, stored, way):
         pytest.param({WRITTEN_IN: "v1"}, {}, "v2beta1", id="a job of v2beta1, edited"),
         pytest.param({WRITTEN_IN: "v2beta1"}, {PROFILE: "v1"}, "v1", id="edited"),
         pytest.param({}, {PROFILE: "v1"}, "v1", id="removed"),
-        pytest.param({WRITTEN_IN: "v1"}, {PROFILE: "v9"}, "v1", id="stored by nobody we know"),
+        pytest.param({WRITTEN_IN: "v1"}, {PROFILE: "v9"}, "v1", id="an unknown stored version"),
     ],
 )
 def test_the_stored_version_wins(given, stored, version):

@@ -147,7 +147,7 @@ def test_a_worker_that_is_lost_comes_back(fate):
     assert world.hosts == {0, 1}
 
 
-def test_a_worker_that_is_lost_again_and_again_is_given_up():
+def test_a_worker_that_is_lost_repeatedly_reaches_its_replacement_limit():
     world = running_world(policy={"backoffLimit": 2})
     for _ in range(5):
         world.worker_fails(1)
@@ -159,7 +159,7 @@ def test_a_worker_that_is_lost_again_and_again_is_given_up():
     assert "Failed" not in world.conditions  # it is up to the launcher
 
 
-def test_a_worker_that_is_given_up_before_the_launcher_starts_fails_the_job():
+def test_a_worker_at_its_replacement_limit_before_the_launcher_starts_fails_the_job():
     policy = {"backoffLimit": 0}
     world = World(2, policy=policy, launcherCreationPolicy="WaitForWorkersReady").settle()
     world.worker_is_evicted(1)

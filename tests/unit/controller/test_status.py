@@ -136,7 +136,7 @@ def ended(job, status, **more):
             running(job_with(CREATED, RUNNING), "Running", "Failed"),
             [],
             ["Created=True MPIJobCreated", "Running=True MPIJobRunning"],
-            id="a worker failed, and the job goes on",
+            id="a worker failed, and the job continues",
         ),
         pytest.param(
             running(job_with(CREATED, RUNNING), launcher_phase="Failed"),

@@ -40,7 +40,7 @@ def test_what_is_missing_is_installed_and_named(apt):
     assert "dash" not in (apt / "calls").read_text()
 
 
-def test_old_lists_of_packages_are_renewed_before_it_gives_up(apt):
+def test_old_lists_of_packages_are_renewed_before_it_fails(apt):
     with pytest.raises(CannotBuild, match="`apt-get install moon-cheese` failed"):
         packages.provide([MISSING], say=lambda line: None)
     assert calls(apt) == ["install", "update", "install"]

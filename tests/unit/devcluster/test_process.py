@@ -101,7 +101,7 @@ def test_a_paused_process_can_be_stopped_in_an_orderly_way(run):
     assert sleeper.exit_code == -15
 
 
-def test_whoever_got_the_pid_of_a_dead_process_is_left_alone(run):
+def test_a_process_that_reuses_the_pid_of_a_dead_one_is_not_touched(run):
     other = run("sleep", "1000")
     dead = replace(other, born="an-earlier-boot/1", _child=None)
     assert not dead.is_alive

@@ -36,8 +36,8 @@ def test_a_kubeconfig_names_the_server_and_carries_what_it_takes(users):
     [
         pytest.param("admin", None, "CN=admin,O=system:masters", id="the admin may do everything"),
         pytest.param("eve", None, "CN=eve", id="others are in no group"),
-        pytest.param("eve", ["staff"], "CN=eve,O=staff", id="unless told"),
-        pytest.param("admin", [], "CN=admin", id="and so is an admin who is told so"),
+        pytest.param("eve", ["staff"], "CN=eve,O=staff", id="unless some are given"),
+        pytest.param("admin", [], "CN=admin", id="and so is an admin without groups"),
     ],
 )
 def test_groups_are_in_the_certificate(users, user, groups, subject):

@@ -226,7 +226,7 @@ async def test_a_silent_watch_does_not_make_us_take_what_is_alive():
 
 
 @in_virtual_time
-async def test_without_a_watch_we_look_from_time_to_time(monkeypatch):
+async def test_without_a_watch_the_lease_is_polled(monkeypatch):
     store = LeaseStore(held_lease())
     us = Contender(store)
 
@@ -374,7 +374,7 @@ async def test_after_a_loss_the_lease_must_run_out():
         pytest.param(11, "", id="it has landed by now, or never will"),
     ],
 )
-async def test_after_a_write_that_was_given_up_the_lease_is_not_released_too_early(seconds, holder):
+async def test_after_an_abandoned_write_the_lease_is_not_released_too_early(seconds, holder):
     store = LeaseStore()
     us = Contender(store)
     async with us.reigning():
@@ -440,7 +440,7 @@ def elector_on(store: LeaseStore, line: Line | None = None, **options: Any) -> E
     return Elector(connect, **defaults | {"timing": QUICK} | options)
 
 
-async def test_an_elector_leads_and_hands_back():
+async def test_an_elector_leads_and_releases():
     store = LeaseStore()
     async with elector_on(store) as elector:
         await elector.acquired()
@@ -489,15 +489,15 @@ async def test_losing_wakes_waiters_and_says_why():
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
         pytest.param(RuntimeError("boom"), id="an unexpected error"),
         pytest.param(SystemExit("boom"), id="an attempt to exit"),
     ],
 )
-async def test_a_thread_that_fails_counts_as_a_loss(trouble):
+async def test_a_thread_that_fails_counts_as_a_loss(error):
     def connect():
-        raise trouble
+        raise error
 
     async with Elector(connect, namespace="mpi-operator", name="lock") as elector:
         assert "boom" in await asyncio.wait_for(elector.lost(), 10)

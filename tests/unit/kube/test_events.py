@@ -34,10 +34,10 @@ TOO_MANY = refusal("TooManyRequests", retry_after=20)
 
 
 class Cluster:
-    """Keeps events by name. `troubles` are what it answers first; None is no trouble."""
+    """Keeps events by name. `failures` are what it answers first; None is success."""
 
-    def __init__(self, *troubles, loses_answers=False):
-        self.troubles = iter(troubles)
+    def __init__(self, *failures, loses_answers=False):
+        self.failures = iter(failures)
         self.loses_answers = loses_answers
         self.events, self.writes = {}, []
 
@@ -62,14 +62,14 @@ class Cluster:
         assert resource == EVENTS
         self.writes.append((verb, asyncio.get_running_loop().time()))
         await asyncio.sleep(0)
-        trouble = None if is_kept_back else next(self.troubles, None)
-        if trouble:
-            raise trouble
+        failure = None if is_kept_back else next(self.failures, None)
+        if failure:
+            raise failure
 
     def _lose_answer(self):
-        trouble = next(self.troubles, None) if self.loses_answers else None
-        if trouble:
-            raise trouble
+        failure = next(self.failures, None) if self.loses_answers else None
+        if failure:
+            raise failure
 
     @property
     def stored(self):
@@ -159,7 +159,7 @@ async def test_a_create_whose_answer_was_lost_makes_no_second_event():
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
         pytest.param(UNAVAILABLE, id="the server is not ready"),
         pytest.param(refusal("TooManyRequests"), id="the server is busy"),
@@ -167,8 +167,8 @@ async def test_a_create_whose_answer_was_lost_makes_no_second_event():
         pytest.param(errors.ConnectionLost(), id="the connection broke"),
     ],
 )
-async def test_trouble_that_passes_delays_an_event(trouble):
-    cluster = Cluster(trouble, trouble)
+async def test_a_transient_error_delays_an_event(failure):
+    cluster = Cluster(failure, failure)
     async with make_recorder(cluster) as events:
         boom(events)
     assert cluster.stored == [("boom", 1)]
@@ -201,7 +201,7 @@ async def test_even_a_very_busy_server_is_asked_again_within_half_a_minute():
 
 
 @pytest.mark.parametrize(
-    ("troubles", "why", "level"),
+    ("failures", "why", "level"),
     [
         pytest.param([UNAVAILABLE] * 5, "unreachable", logging.WARNING, id="five tries failed"),
         pytest.param([TERMINATING], "namespace_gone", logging.DEBUG, id="the namespace is going"),
@@ -212,9 +212,9 @@ async def test_even_a_very_busy_server_is_asked_again_within_half_a_minute():
         pytest.param([ValueError("?")], "rejected", logging.ERROR, id="a mistake of ours"),
     ],
 )
-async def test_an_event_that_cannot_be_written_is_dropped(troubles, why, level, caplog):
+async def test_an_event_that_cannot_be_written_is_dropped(failures, why, level, caplog):
     caplog.set_level(logging.DEBUG, "mpi_operator.kube.events")
-    registry, cluster = CollectorRegistry(), Cluster(*troubles)
+    registry, cluster = CollectorRegistry(), Cluster(*failures)
     async with make_recorder(cluster, metrics=Metrics(registry), flush_timeout=60) as events:
         boom(events, "lost")
         await asyncio.sleep(60)
@@ -248,7 +248,7 @@ async def test_closing_writes_what_waits():
     assert len(cluster.events) == 100
 
 
-async def test_closing_gives_up_after_a_while(caplog):
+async def test_closing_times_out(caplog):
     registry, cluster = CollectorRegistry(), Cluster(*[TOO_MANY] * 99)
     async with make_recorder(cluster, metrics=Metrics(registry), flush_timeout=5) as events:
         for message in "abc":

@@ -151,7 +151,7 @@ async def running(*watches, lists=(), **options):
 # --- reading everything
 
 
-async def test_a_list_is_streamed_and_the_watch_goes_on():
+async def test_a_list_is_streamed_and_the_watch_continues():
     stream = [added("x", 1), added("y", 2), end_of_list(5), 10, added("z", 6), FOREVER]
     async with running(stream) as watched:
         await watched.informer.synced()
@@ -285,7 +285,7 @@ async def test_an_own_write_is_in_the_store_before_its_watch_event():
         assert watched.story == [(None, 7)]
 
 
-# --- trouble
+# --- errors
 
 
 async def test_the_back_off_grows_and_is_capped():
@@ -296,7 +296,7 @@ async def test_the_back_off_grows_and_is_capped():
         assert pauses[-2:] == pytest.approx([30, 30])
 
 
-async def test_after_a_while_without_trouble_the_back_off_starts_over():
+async def test_after_a_while_without_errors_the_back_off_starts_over():
     fine = [added("x", 1), end_of_list(5), 60, LOST]
     async with running(*[[LOST]] * 6, fine, [FOREVER]) as watched:
         await asyncio.sleep(100)
@@ -338,7 +338,7 @@ async def test_a_problem_is_logged_once_and_ends_with_the_next_event(caplog):
     assert [record.error for record in caplog.records] == ["reset"]
 
 
-async def test_trouble_is_over_with_the_next_list():
+async def test_the_next_list_clears_a_problem():
     async with running([LOST], [1, end_of_list(5), FOREVER]) as watched:
         await asyncio.sleep(0.5)
         assert watched.informer.problem == "reset"
@@ -357,7 +357,7 @@ async def test_trouble_is_over_with_the_next_list():
     ],
     ids=lambda event: f"{event.type} {bytes(event.raw).decode()}",
 )
-async def test_nonsense_is_reported_and_the_watch_goes_on(event):
+async def test_a_malformed_event_is_reported_and_the_watch_continues(event):
     stream = [added("x", 1), end_of_list(5), 10, event, FOREVER]
     async with running(stream, [10, added("y", 6), FOREVER]) as watched:
         await asyncio.sleep(11)

@@ -48,13 +48,13 @@ class Diary:
     ("answers", "times"),
     [
         pytest.param([None], [0], id="nothing more to do, so it is left alone"),
-        pytest.param([30, None], [0, 30], id="it is looked at again when the handler says"),
+        pytest.param([30, None], [0, 30], id="it is requeued when the handler says"),
         pytest.param([0, None], [0, 0], id="at once, if the handler says so"),
         pytest.param([OSError(), OSError()], [0, 1, 3], id="failures bring it back ever later"),
         pytest.param([OSError(), 9, OSError()], [0, 1, 10, 11], id="a success forgets failures"),
     ],
 )
-async def test_when_a_key_is_looked_at(answers, times):
+async def test_when_a_key_is_reconciled(answers, times):
     handle = Diary(*answers)
     await work_until(100, make_queue("a"), handle)
     assert handle.seen == [("a", time) for time in times]

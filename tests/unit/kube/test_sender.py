@@ -182,7 +182,7 @@ async def test_a_login_is_no_part_of_the_deadline():
 # --- 401
 
 
-async def test_after_a_refusal_newer_papers_are_shown_once():
+async def test_after_a_401_newer_credentials_are_tried_once():
     credentials, wire = Renewed("old", "new"), Wire(api_error(401), "done")
     assert await make_sender(credentials).send(WRITE, wire) == "done"
     assert wire.shown == ["old", "new"]
@@ -196,14 +196,14 @@ async def test_a_second_refusal_rises():
     assert wire.shown == ["a", "b"]
 
 
-async def test_without_newer_papers_a_refusal_rises():
+async def test_without_newer_credentials_a_401_is_raised():
     wire = Wire(api_error(401))
     with pytest.raises(errors.Unauthorized):
         await make_sender(FixedCredentials(papers("me"))).send(READ, wire)
     assert wire.shown == ["me"]
 
 
-async def test_newer_papers_are_shown_also_when_the_refusal_is_not_the_first_trouble():
+async def test_newer_credentials_are_tried_also_when_the_401_is_not_the_first_error():
     wire = Wire(errors.NotSent("refused"), api_error(401), api_error(429), "done")
     assert await make_sender(Renewed("old", "new")).send(WRITE, wire) == "done"
     assert wire.shown == ["old", "old", "new", "new"]
@@ -248,8 +248,8 @@ async def test_reads_pass_the_fence():
     ("request_", "answer", "doubts"),
     [
         pytest.param(WRITE, errors.ConnectionLost("cut"), 1, id="a write that got lost"),
-        pytest.param(WRITE, errors.DeadlineExceeded("late"), 1, id="a write given up"),
-        pytest.param(WRITE, api_error(504), 1, id="a write that the server gave up"),
+        pytest.param(WRITE, errors.DeadlineExceeded("late"), 1, id="an abandoned write"),
+        pytest.param(WRITE, api_error(504), 1, id="a write that timed out on the server"),
         pytest.param(WRITE, api_error(409), 0, id="a write that was refused"),
         pytest.param(WRITE, errors.Untrusted("who?"), 0, id="a write that never left"),
         pytest.param(READ, api_error(404), 0, id="a read"),

@@ -542,7 +542,7 @@ async def test_once_begun_a_stream_may_last():
     [(GET, None), (POST, "1.500s"), (PUT, "1.500s"), (DELETE, "1.500s")],
     ids=["a read", "a create", "a replacement", "a deletion"],
 )
-async def test_a_write_carries_the_time_at_which_the_server_gives_up(request_, sent):
+async def test_a_write_carries_the_timeout_of_the_server(request_, sent):
     async with connected(says(POD)) as (server, transport):
         await send(transport, request_, timeout=1.5)
         assert server.requests[0].query.get("timeout") == sent

@@ -117,7 +117,7 @@ async def test_a_delayed_key_joins_the_end_of_the_line():
     assert await handle_all(queue) == ["a", "b", "delayed"]
 
 
-async def test_adding_at_once_keeps_the_later_look():
+async def test_adding_at_once_keeps_the_later_requeue():
     queue = make_queue()
     queue.add_after("a", 60)
     queue.add("a")

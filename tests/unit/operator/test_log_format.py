@@ -114,7 +114,7 @@ def test_people_see_stack_traces_as_python_prints_them():
         pytest.param({"field": ["a\nERROR forged", "b"]}, id="in a list"),
     ],
 )
-def test_nothing_looks_like_another_line(fields):
+def test_nothing_can_be_mistaken_for_another_line(fields):
     lines = TextLines().format(record(**fields)).splitlines()
     assert not any(line.startswith("ERROR") for line in lines)
 

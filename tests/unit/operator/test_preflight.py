@@ -172,7 +172,7 @@ class CrdServer:
 @pytest.mark.parametrize(
     ("crd", "warnings"),
     [
-        pytest.param(custom_resource_definition(), 1, id="a webhook that nobody serves"),
+        pytest.param(custom_resource_definition(), 1, id="a webhook without a server"),
         pytest.param(v2beta1_only(), 0, id="no webhook"),
         pytest.param({"spec": {}}, 0, id="no conversion"),
         pytest.param(api_error(errors.Forbidden), 0, id="not permitted"),

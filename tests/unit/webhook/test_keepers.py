@@ -49,7 +49,7 @@ async def test_all_replicas_serve_what_the_first_one_has_stored(cluster):
     assert first.authorities == second.authorities == (await stored(cluster)).authorities
 
 
-async def test_others_are_told_when_the_authorities_change(cluster):
+async def test_others_are_notified_when_the_authorities_change(cluster):
     calls: list[str] = []
     replica = keeper()
     replica.on_change.append(lambda: calls.append("changed"))

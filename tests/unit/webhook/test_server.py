@@ -272,7 +272,7 @@ async def test_a_port_in_use(server):
             await asyncio.sleep(0)
 
 
-# --- whoever reaches the port
+# --- limits on what callers may send
 
 
 @asynccontextmanager
@@ -332,7 +332,7 @@ HEAD = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{"
 
 
 @pytest.mark.parametrize("length", [100, 2 * MIB])
-async def test_a_body_that_never_ends_is_given_up(length):
+async def test_a_body_that_never_ends_times_out(length):
     async with serving(seconds=0.05) as server:
         reader, writer = await connected(server)
         writer.write(HEAD % length)
@@ -363,7 +363,7 @@ async def test_a_large_body_is_refused_if_it_waits_too_long():
     assert refused.value.status == 503
 
 
-async def test_half_a_request_is_given_up():
+async def test_half_a_request_times_out():
     async with serving(head_seconds=0.05) as server:
         reader, writer = await connected(server)
         writer.write(b"POST /convert HTT")

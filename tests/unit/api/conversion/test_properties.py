@@ -98,7 +98,7 @@ def test_each_version_shows_the_same_status_again(version, status):
 
 @pytest.mark.parametrize("version", OLD)
 @given(status=STATUSES)
-def test_nobody_changes_a_status_with_made_up_books(version, status):
+def test_a_forged_annotation_does_not_change_a_status(version, status):
     entries = [["/status", None, {"conditions": []}], ["/status/startTime", None, "2026"]]
     books = msgspec.json.encode(dict.fromkeys(VERSIONS, entries)).decode()
     job = {**JOB, "metadata": {"name": "pi", "annotations": {names.CONVERTED_FIELDS: books}}}

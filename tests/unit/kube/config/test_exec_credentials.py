@@ -165,7 +165,7 @@ async def test_a_plugin_is_not_waited_for_without_end(tmp_path):
 
 
 async def test_cancelling_takes_the_plugin_and_its_children_down(tmp_path):
-    """The pipe reaches its end only when everybody who could write to it is gone."""
+    """The pipe reaches its end only when every process that could write to it is gone."""
     os.mkfifo(tmp_path / "alive")
     body = f"""
 pipe = open({str(tmp_path / "alive")!r}, "w")

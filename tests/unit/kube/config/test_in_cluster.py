@@ -25,7 +25,7 @@ def account(tmp_path):
             POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, "https://[fd00::1]:443", "ns", id="IPv6"
         ),
         pytest.param(
-            POD | {"POD_NAMESPACE": "mine"}, "https://10.0.0.1:443", "mine", id="a told namespace"
+            POD | {"POD_NAMESPACE": "mine"}, "https://10.0.0.1:443", "mine", id="a given namespace"
         ),
     ],
 )

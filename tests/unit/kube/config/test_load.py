@@ -41,7 +41,7 @@ def test_then_the_file_at_home(tmp_path):
     assert load(kubeconfig="~/.kube/config").server == "https://home"
 
 
-def test_otherwise_it_says_where_it_looked(tmp_path):
+def test_otherwise_the_error_names_the_places_that_were_searched(tmp_path):
     with pytest.raises(ConfigError, match=rf"looked at: {tmp_path}/home/.kube/config"):
         load()
 

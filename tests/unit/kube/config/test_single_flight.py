@@ -1,4 +1,4 @@
-"""One run for everybody who asks while it lasts."""
+"""One run for all callers that ask while it lasts."""
 
 import asyncio
 

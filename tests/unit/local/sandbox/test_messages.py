@@ -56,7 +56,7 @@ def test_descriptors_stay_with_their_messages(pair):
     os.close(writer)
 
 
-def test_the_end_is_told(pair):
+def test_the_end_is_reported(pair):
     ours, theirs = pair
     ours.close()
     with pytest.raises(EOFError):
