@@ -105,12 +105,21 @@ def _write(line: bytes) -> None:
     out.flush()
 
 
+def _workers(count: int) -> str:
+    match count:
+        case 0:
+            return "it has no workers"
+        case 1:
+            return "its only worker is 0"
+        case _:
+            return f"its workers are 0 to {count - 1}"
+
+
 def _role_and_pod(found: LocalJob, worker: int | None) -> tuple[labels.Role, str]:
     """The role, and the name of the pod if it is a worker."""
     if worker is None:
         return labels.Role.LAUNCHER, ""
     count = found.job.spec.worker_count
     if worker >= count:
-        workers = f"its workers are 0 to {count - 1}" if count else "it has no workers"
-        raise CommandError(f"no worker {worker} in {found}: {workers}")
+        raise CommandError(f"no worker {worker} in {found}: {_workers(count)}")
     return labels.Role.WORKER, names.worker(found.job, worker)

@@ -77,6 +77,8 @@ def _missing(seen: Observed) -> str:
     first, *others = absent
     state = "ready" if seen.job.spec.launcher_waits else "running"
     total = seen.job.spec.worker_count
+    if total == 1:
+        return f"worker {first} is not {state}"
     if not others:
         return f"1 of {total} workers is not {state}: {first}"
     return f"{len(absent)} of {total} workers are not {state}, such as {first}"

@@ -230,7 +230,8 @@ def _began(seen: Observed) -> datetime | None:
 def _loss_message(seen: Observed, losses: Mapping[str, str]) -> str:
     name, how = next(iter(losses.items()))
     others = f" and {len(losses) - 1} more" if len(losses) > 1 else ""
-    count = f"{len(losses)} of {seen.job.spec.worker_count} workers"
+    total = seen.job.spec.worker_count
+    count = "its only worker" if total == 1 else f"{len(losses)} of {total} workers"
     return (
         f"Launcher lost {name} ({how}){others} while it ran ({count}), and exited with code 0. "
         f"{_WORK_LOST}"

@@ -61,6 +61,9 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
             id="workers that are not even there",
         ),
         pytest.param(
+            observed(a_start(workers=1)), ": worker pi-worker-0 is not running", id="the only one"
+        ),
+        pytest.param(
             observed(a_start(**WAITS), [a_worker(JOB, 0), a_worker(JOB, 1, ready=False)]),
             "1 of 2 workers is not ready: pi-worker-1",
             id="a worker that is not ready, where the launcher waits for that",

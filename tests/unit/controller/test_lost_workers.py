@@ -230,6 +230,11 @@ def test_a_launcher_that_may_have_continued_has_succeeded(seen):
             id="several",
         ),
         pytest.param(
+            ended((), job=running(workers=1), counts={0: DURING}),
+            "Launcher lost pi-worker-0 (the pod is gone) while it ran (its only worker)",
+            id="the only one",
+        ),
+        pytest.param(
             ended(output=LOST), "Launcher lost pi-worker-1 after 7s", id="the session alone"
         ),
         pytest.param(
