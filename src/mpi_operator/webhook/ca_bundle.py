@@ -15,7 +15,7 @@ import base64
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
@@ -190,10 +190,12 @@ class BundleKeeper:
             if watching.done():
                 watching.result()
         finally:
-            for task in (watching, other):
-                task.cancel()
-                with suppress(asyncio.CancelledError, errors.KubeError):
-                    await task
+            other.cancel()
+            watching.cancel()
+            # Not `await watching`: suppressing its cancellation could suppress our own.
+            await asyncio.wait({watching, other})
+            if not watching.cancelled():
+                watching.exception()  # else asyncio would log it
 
     async def _watch(self, found: Manifest | None) -> None:
         events = self._client.watch(

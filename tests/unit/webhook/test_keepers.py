@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from mpi_operator.kube.resources import SECRETS, Key
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.webhook import certificates
+from mpi_operator.webhook.ca_bundle import BundleKeeper, targets
 from mpi_operator.webhook.certificate_files import CertificateFiles
 from mpi_operator.webhook.certificate_keeper import CertificateKeeper, Wanted
 from mpi_operator.webhook.certificate_secret import read_state
@@ -105,6 +106,20 @@ async def test_a_secret_that_cannot_be_read_is_reported_once_and_retried(cluster
     [record] = caplog.records
     assert record.error == "secrets is forbidden"
     assert "deploy/rbac/" in record.advice
+
+
+@pytest.mark.parametrize("steps", range(30))
+async def test_the_keeper_of_a_bundle_ends_whenever_it_is_cancelled(cluster, steps):
+    async def refresh():
+        """The Secret is up to date."""
+
+    bundle = BundleKeeper(cluster, targets()[0], KEY, keeper(), refresh)
+    running = asyncio.create_task(bundle.run())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait({running}, timeout=5)
+    assert done
 
 
 @pytest.fixture
