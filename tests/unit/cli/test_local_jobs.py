@@ -129,4 +129,4 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
             metadata = {"name": "pi", "namespace": "default"}
             await cluster.create(MPI_JOBS, {"metadata": metadata})
             assert [str(job) for job in await local_jobs.all_jobs()] == ["pi (run 3-well)"]
-    assert capsys.readouterr().err == "mpijob: run 1-silent did not answer within 0.05s\n"
+    assert capsys.readouterr().err == "mpijob: run 1-silent did not answer within 1s\n"
