@@ -16,7 +16,7 @@ from mpi_operator.api.types import GROUP, KIND, VERSION, Manifest
 from . import arguments, manifest_files, manifest_text
 from .clean_manifest import cleaned
 from .job_conversion import Options, convert_job
-from .manifest_files import STANDARD_INPUT, SUFFIXES, Document, source_name
+from .manifest_files import STANDARD_INPUT, Document, source_name
 from .old_versions import Unconvertible
 from .outcome import INVALID_INPUT, SUCCESS, InvalidInput
 from .plain_text import printable
@@ -171,8 +171,6 @@ def _inputs(path: Path) -> Iterator[_Input]:
         yield _Input(path, Path(path.name))
         return
     found = manifest_files.files_in(path)
-    if not found:
-        raise InvalidInput(f"no manifests in {path}: no file ends with {', '.join(SUFFIXES)}")
     yield from (_Input(each, each.relative_to(path)) for each in found)
 
 

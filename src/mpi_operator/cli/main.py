@@ -17,6 +17,7 @@ _MODULES = {
     "suspend": "suspend",
     "resume": "suspend",
     "delete": "delete",
+    "validate": "validate",
     "convert": "convert",
     "image": "image",
 }
@@ -55,4 +56,4 @@ class Verbs(click.Group):
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def mpijob() -> None:
-    """Run MPI jobs on this machine, manage them, convert their files, and check images."""
+    """Run MPI jobs on this machine, manage them, and check and convert files and images."""

@@ -33,6 +33,7 @@ class Document(NamedTuple):
 
     value: Any
     text: str
+    lines_before: int = 0
 
 
 def source_name(path: Path) -> str:
@@ -53,7 +54,9 @@ def read(path: Path) -> str:
 def documents(text: str, source: str) -> list[Document]:
     """The documents of a text that are not empty."""
     try:
-        found = _json(text) or [Document(_parsed(*part), part[1]) for part in _parts(text)]
+        found = _json(text) or [
+            Document(_parsed(before, part), part, before) for before, part in _parts(text)
+        ]
         for each in found:
             _check(each.value, source)
     except yaml.YAMLError as error:
@@ -76,9 +79,12 @@ def _json(text: str) -> list[Document]:
 
 
 def files_in(directory: Path) -> list[Path]:
-    """The manifests in a directory and everything below it."""
-    found = sorted(path for path in directory.rglob("*") if path.suffix in SUFFIXES)
-    return [path for path in found if path.is_file()]
+    """The manifests in a directory and everything below it; InvalidInput if there is none."""
+    named = sorted(path for path in directory.rglob("*") if path.suffix in SUFFIXES)
+    found = [path for path in named if path.is_file()]
+    if not found:
+        raise InvalidInput(f"no manifests in {directory}: no file ends with {', '.join(SUFFIXES)}")
+    return found
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:

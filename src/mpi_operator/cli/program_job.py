@@ -18,6 +18,7 @@ from mpi_operator.local.mpi_installation import IMPLEMENTATIONS, Installation, N
 from mpi_operator.mpi_variables import MPIS
 
 from .config_objects import NAMESPACE
+from .format import counted
 from .job_file import LoadedJob, with_environment
 from .manifest_files import SUFFIXES
 from .outcome import InvalidInput
@@ -105,10 +106,9 @@ def size_of(shape: Shape) -> Size:
         slots = 1 if ranks is None else -(-ranks // workers)
     ranks = workers * slots if ranks is None else ranks
     if ranks > workers * slots:
-        plural = "" if workers == 1 else "s"
         raise InvalidInput(
-            f"-np {ranks} does not fit: {workers} worker{plural} with {slots} slots each"
-            f" have room for {workers * slots} ranks"
+            f"-np {ranks} does not fit: {counted(workers, 'worker')} with"
+            f" {counted(slots, 'slot')} each have room for {counted(workers * slots, 'rank')}"
         )
     return Size(ranks, workers, slots)
 

@@ -17,6 +17,7 @@ VERBS = [
     "suspend",
     "resume",
     "delete",
+    "validate",
     "convert",
 ]
 

@@ -1,0 +1,142 @@
+"""What is wrong with the objects of a file, without running them: every problem, with its line."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mpi_operator.api.conversion import UnitSettings
+from mpi_operator.api.field_errors import FieldError, Path
+from mpi_operator.api.types import GROUP, KIND, Manifest
+from mpi_operator.webhook import job_errors, job_warnings
+
+from . import config_objects, manifest_files
+from .file_objects import CREATED, title
+from .manifest_files import Document
+from .old_versions import Unconvertible, as_json, to_hub
+from .outcome import InvalidInput
+from .plain_text import printable
+from .yaml_lines import Lines
+
+
+class Problem(NamedTuple):
+    """An error or a warning about one object of a file."""
+
+    file: str
+    line: int | None
+    is_error: bool
+    object: str
+    """Such as `MPIJob pi`."""
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        kind = "error" if self.is_error else "warning"
+        parts = (place, kind, self.object, self.field, self.message)
+        return printable(": ".join(part for part in parts if part))
+
+
+class FileCheck(NamedTuple):
+    """The result for one file."""
+
+    jobs: int
+    problems: Sequence[Problem]
+
+
+class _Object(NamedTuple):
+    """An object of a document, and the keys that lead to it if the document is a list."""
+
+    value: Any
+    keys: tuple[str | int, ...] = ()
+
+
+def check(text: str, source: str, units: UnitSettings) -> FileCheck:
+    """Every problem of a file; InvalidInput if it cannot be parsed."""
+    checker = _Checker(source, units)
+    for document in manifest_files.documents(text, source):
+        checker.document(document)
+    if not checker.jobs:
+        checker.problems.append(Problem(source, None, False, "", "", f"no {KIND} in this file"))
+    ordered = sorted(checker.problems, key=lambda each: each.line or 0)
+    return FileCheck(checker.jobs, ordered)
+
+
+class _Checker:
+    """Collects the problems of one file."""
+
+    def __init__(self, source: str, units: UnitSettings) -> None:
+        self.jobs = 0
+        self.problems: list[Problem] = []
+        self._source = source
+        self._units = units
+        self._titles: set[tuple[str, str]] = set()
+
+    def document(self, document: Document) -> None:
+        lines = Lines(document)
+        for duplicate in lines.duplicates():
+            message = "the key is written twice"
+            self._add(duplicate.line, "", duplicate.path, message)
+        for found in _objects(_Object(document.value)):
+            self._object(found, lines)
+
+    def _object(self, found: _Object, lines: Lines) -> None:
+        line, value = lines.of(found.keys), found.value
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(kind, str):
+            self._add(line, "", "", "not an object: each document needs a `kind`")
+            return
+        self._check_unique(value, line)
+        if kind == KIND:
+            self.jobs += 1
+            for is_error, problem in _job_problems(value, self._units):
+                place = lines.of((*found.keys, *problem.path.keys))
+                self._add(place, title(value), problem.path.text, problem.message, is_error)
+        elif kind.lower() == KIND.lower():
+            place = lines.of((*found.keys, "kind"))
+            self._add(place, "", "kind", f"unknown kind {kind}; did you mean {KIND}?")
+        elif kind in CREATED:
+            self._created(value, line)
+        else:
+            self._add(line, title(value), "", f"not an {KIND}, not checked", is_error=False)
+
+    def _created(self, value: Manifest, line: int | None) -> None:
+        try:
+            config_objects.checked(value, self._source)
+        except InvalidInput as error:
+            self._add(line, "", "", error.message)
+
+    def _check_unique(self, value: Manifest, line: int | None) -> None:
+        metadata = value.get("metadata")
+        given = metadata if isinstance(metadata, dict) else {}
+        key = (title(value), str(given.get("namespace") or ""))
+        if given.get("name") and key in self._titles:
+            self._add(line, title(value), "metadata.name", "another object of this file has it")
+        self._titles.add(key)
+
+    def _add(
+        self, line: int | None, name: str, field: str, message: str, is_error: bool = True
+    ) -> None:
+        self.problems.append(Problem(self._source, line, is_error, name, field, message))
+
+
+def _objects(found: _Object) -> Iterator[_Object]:
+    """A document, or the items of a list one by one."""
+    value = found.value
+    items = value.get("items") if isinstance(value, dict) else None
+    if not isinstance(items, list) or not str(value.get("kind")).endswith("List"):
+        yield found
+        return
+    for index, item in enumerate(items):
+        yield from _objects(_Object(item, (*found.keys, "items", index)))
+
+
+def _job_problems(written: Manifest, units: UnitSettings) -> Iterator[tuple[bool, FieldError]]:
+    """The errors and warnings of the webhook about a job of any version."""
+    try:
+        job = as_json(written)
+        to_hub(job, units)
+    except Unconvertible as error:
+        yield True, FieldError(Path(), str(error))
+        return
+    version = str(job.get("apiVersion")).removeprefix(f"{GROUP}/")
+    yield from ((True, each) for each in job_errors.errors(job, version, units))
+    yield from ((False, each) for each in job_warnings.warnings(job, version, units))
