@@ -1,6 +1,7 @@
 """The command line `mpijob`. One module per verb: parse, act, print."""
 
 import gc
+import os
 import sys
 
 from . import signals, standard_streams
@@ -25,6 +26,10 @@ def main() -> None:
         mpijob(prog_name="mpijob")
     except OSError as error:
         sys.exit(f"mpijob: {error}")
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            raise  # Python prints it
+        standard_streams.flush()
+        os._exit(ended.code or 0)  # there is nothing to clean up, and Python would take its time
     finally:
         standard_streams.flush()
-        gc.freeze()  # the process ends: collecting would be wasted time

@@ -3,8 +3,8 @@
 from mpi_operator.kube.resources import Manifest
 
 from . import manifest_text
-from .job_file import Workload
 from .manifest_files import Document
+from .workload import Workload
 
 
 def text(workload: Workload, output: str) -> str:

@@ -4,19 +4,15 @@ A file of any API version becomes v2beta1 here, by the conversion that the clust
 warnings name the fields of the version that the file is written in.
 """
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from mpi_operator.api import annotations
 from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import FieldError, InvalidJob
-from mpi_operator.api.types import API_VERSION, KIND, MPIJob, ReplicaType
+from mpi_operator.api.types import API_VERSION, KIND, MPIJob
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest
-from mpi_operator.local.mpi_installation import Installation
 
 from . import (
     config_objects,
@@ -27,47 +23,14 @@ from . import (
     without_effect,
 )
 from .config_objects import NAMESPACE
+from .environment import with_environment
 from .file_objects import FileObjects
 from .outcome import InvalidInput
 from .settings import is_short, with_settings
+from .workload import Changes, LoadedJob, Workload
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
-
-
-class LoadedJob(NamedTuple):
-    """A valid job, and the directory that its programs start in."""
-
-    manifest: Manifest
-    job: MPIJob
-    warnings: Sequence[FieldError]
-    directory: Path
-    namespace: str = ""
-    """What its author wrote. Here it runs in NAMESPACE."""
-    installation: Installation | None = None
-    """The MPI to run it with, if that has been found already."""
-    is_name_free: bool = False
-    """Whether the name is ours, so that it may be changed if another job has it."""
-
-
-class Workload(NamedTuple):
-    """All that one `mpijob run` runs: valid jobs, and the objects that they need."""
-
-    jobs: Sequence[LoadedJob]
-    objects: Sequence[Manifest] = ()
-    notices: Sequence[str] = ()
-
-
-class Changes(NamedTuple):
-    """The options of the command line that change what is in a file."""
-
-    settings: Sequence[str] = ()
-    variables: Sequence[str] = ()
-    units: Mapping[str, Any] = MappingProxyType({})
-    """Fields of `UnitSettings`: how the totals of v1alpha1 are split into workers."""
-    config_maps: Sequence[str] = ()
-    secret_files: Sequence[str] = ()
-    volumes: Sequence[str] = ()
 
 
 _NO_CHANGES = Changes()
@@ -107,15 +70,15 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
     written = with_settings(written, filterfalse(is_short, settings))
     old = _old_job(written, source, changes.units)
     manifest = with_settings(old.hub if old else written, filter(is_short, settings))
-    manifest = with_environment(manifest, changes.variables)
-    namespace = str(_at(manifest, "metadata", "namespace") or "")
-    manifest = _in_namespace(manifest)
+    own = with_environment(manifest, changes.variables)
+    manifest = _in_namespace(own)
     try:
         job = decode_job(manifest)
     except InvalidJob as invalid:
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
     found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
+    namespace = (own.get("metadata") or {}).get("namespace") or ""
     return LoadedJob(manifest, job, found, directory, namespace)
 
 
@@ -146,21 +109,6 @@ def _in_namespace(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**(metadata or {}), "namespace": NAMESPACE}}
 
 
-def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
-    """A copy whose main containers have these variables, each given as `NAME=VALUE`."""
-    given = [_variable(each) for each in variables]
-    changed = copy.deepcopy(job)
-    for role in ReplicaType:
-        container = _main_container(changed, role)
-        if container is not None and given:
-            names = {each["name"] for each in given}
-            listed = container.get("env") or []
-            if isinstance(listed, list):  # if not, the decoder says so
-                kept = [each for each in listed if _at(each, "name") not in names]
-                container["env"] = [*kept, *given]
-    return changed
-
-
 def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJob | None":
     """The job of an older version; None if it is one of v2beta1."""
     if written.get("apiVersion") == API_VERSION:
@@ -178,27 +126,3 @@ def _old_job(written: Manifest, source: str, units: Mapping[str, Any]) -> "OldJo
 def _invalid_job(source: str, errors: Iterable[object]) -> InvalidInput:
     lines = "\n".join(f"  {error}" for error in errors)
     return InvalidInput(f"invalid {KIND} in {source}:\n{lines}")
-
-
-def _variable(text: str) -> dict[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise InvalidInput(f"invalid --env {text}: expected NAME=VALUE")
-    return {"name": name, "value": value}
-
-
-def _main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
-    """The main container of a role in a job that may be invalid; see `api.main_container`."""
-    name = _at(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
-    found = _at(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
-    containers = (
-        [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-    )
-    named = (each for each in containers if name and each.get("name") == name)
-    return next(named, containers[0] if containers else None)
-
-
-def _at(inner: Any, *names: str) -> Any:
-    for name in names:
-        inner = inner.get(name) if isinstance(inner, dict) else None
-    return inner

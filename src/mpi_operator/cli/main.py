@@ -6,20 +6,20 @@ import click
 
 from mpi_operator import __version__
 
-# The module of each verb. The verb itself is its `<verb>_command`.
-_MODULES = {
-    "run": "run",
-    "list": "get",
-    "get": "get",
-    "describe": "describe",
-    "logs": "logs",
-    "scale": "scale",
-    "suspend": "suspend",
-    "resume": "suspend",
-    "delete": "delete",
-    "validate": "validate",
-    "convert": "convert",
-    "image": "image",
+# The module of each verb, and what the verb does. The verb itself is its `<verb>_command`.
+_VERBS = {
+    "run": ("run", "Run a program, or the job in FILE, on this machine."),
+    "list": ("get", "List your jobs on this machine."),
+    "get": ("get", "Show one job."),
+    "describe": ("describe", "Show the state, pods and events of a job."),
+    "logs": ("logs", "Print the log of the launcher or of a worker."),
+    "scale": ("scale", "Change the number of workers of a job."),
+    "suspend": ("suspend", "Suspend a job: delete its pods until `mpijob resume`."),
+    "resume": ("suspend", "Resume a suspended job."),
+    "delete": ("delete", "Delete a job."),
+    "validate": ("validate", "Check the MPIJobs in files without running them."),
+    "convert": ("convert", "Convert MPIJobs from one API version to another."),
+    "image": ("image", "Check container images."),
 }
 
 
@@ -27,14 +27,19 @@ class Verbs(click.Group):
     """Imports a verb when it is used, so that `run` does not pay for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_MODULES]
+        return [*_VERBS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
+        if cmd_name not in _VERBS:
             return None
-        module = importlib.import_module(f"{__package__}.{_MODULES[cmd_name]}")
+        module = importlib.import_module(f"{__package__}.{_VERBS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in _VERBS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

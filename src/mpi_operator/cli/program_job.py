@@ -18,14 +18,14 @@ from mpi_operator.local.mpi_installation import IMPLEMENTATIONS, Installation, N
 from mpi_operator.mpi_variables import MPIS
 
 from .config_objects import NAMESPACE
+from .environment import with_environment
 from .format import counted
-from .job_file import LoadedJob, with_environment
-from .manifest_files import SUFFIXES
 from .outcome import InvalidInput
 from .run_input import Given, Shape
-from .settings import with_settings
+from .workload import LoadedJob
 
 _GPU = "nvidia.com/gpu"
+_FILES = (".yaml", ".yml", ".json")  # of jobs
 _DEFAULT_MPI = "OpenMPI"
 # Programs whose first argument says more about the job than their own name.
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|R|Rscript|bash|sh|zsh|dash)[0-9.]*")
@@ -49,9 +49,8 @@ def load(given: Given) -> LoadedJob:
     implementation = installation.implementation if installation else _named(given.mpi)
     manifest = manifest_of(given.words, given.shape, implementation, given.image)
     manifest = with_environment(manifest, mpi_settings(implementation, os.environ))
-    manifest = with_environment(
-        with_settings(manifest, given.changes.settings), given.changes.variables
-    )
+    manifest = _with_settings(manifest, given.changes.settings)
+    manifest = with_environment(manifest, given.changes.variables)
     manifest["metadata"]["namespace"] = NAMESPACE
     try:
         job = decode_job(manifest)
@@ -65,6 +64,14 @@ def load(given: Given) -> LoadedJob:
         installation=installation,
         is_name_free=True,
     )
+
+
+def _with_settings(manifest: Manifest, settings: Sequence[str]) -> Manifest:
+    if not settings:
+        return manifest
+    from .settings import with_settings  # noqa: PLC0415 — loads a parser of YAML
+
+    return with_settings(manifest, settings)
 
 
 def manifest_of(
@@ -155,7 +162,7 @@ def mpi_settings(implementation: str, environment: Mapping[str, str]) -> list[st
 def _check_program(words: Sequence[str]) -> None:
     """Refuse the file of a job, which `mpirun` could only fail to execute."""
     program = words[0]
-    if program.endswith(SUFFIXES) and os.path.isfile(program) and not os.access(program, os.X_OK):
+    if program.endswith(_FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
         raise InvalidInput(
             f"{program} is not a program: with -np or --workers, `mpijob run` runs a program",
             f"mpijob run {program} --set workers=2  # runs the job in the file",

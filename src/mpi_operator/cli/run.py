@@ -183,7 +183,7 @@ def run_command(
     """
     # Imported here, so that --help prints at once.
     from . import run_input  # noqa: PLC0415
-    from .job_file import Changes  # noqa: PLC0415
+    from .workload import Changes  # noqa: PLC0415
 
     shape = run_input.Shape(ranks, workers, slots, gpus)
     changes = Changes(settings, variables, units, config_maps, secret_files, volumes)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import job_file
-from .job_file import Changes, Workload
 from .outcome import InvalidInput
+from .workload import Changes, Workload
 
 
 class Shape(NamedTuple):
@@ -67,8 +66,10 @@ def _check_file(given: Given) -> None:
 
 def load(given: Given) -> Workload:
     """The job of the program or of the file."""
-    if not given.is_program:
-        return job_file.load(Path(given.words[0]), given.changes)
-    from . import program_job  # noqa: PLC0415 — a file does not need it
+    if given.is_program:
+        from . import program_job  # noqa: PLC0415 — a file does not need it
 
-    return Workload([program_job.load(given)])
+        return Workload([program_job.load(given)])
+    from . import job_file  # noqa: PLC0415 — a program does not need a parser of YAML
+
+    return job_file.load(Path(given.words[0]), given.changes)

@@ -20,12 +20,12 @@ from . import claims, feasibility, outcome, prerequisites, signals
 from .config_objects import NAMESPACE
 from .file_objects import title
 from .format import counted
-from .job_file import LoadedJob, Workload
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .launcher_failure import LastLines
 from .outcome import InvalidInput
 from .output import Output, OutputLost, Verdict
 from .recorder import Recorder, recording
+from .workload import LoadedJob, Workload
 
 _LAST_LINES_SECONDS = 2.0
 _PLAIN = (

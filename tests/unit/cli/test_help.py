@@ -1,12 +1,17 @@
 """The help of `mpijob` and its verbs."""
 
+import ast
 import re
+import subprocess
+import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from mpi_operator.cli.main import mpijob
 
+OUR_FIRST = (".signals", ".standard_streams")
 VERBS = [
     "run",
     "list",
@@ -31,6 +36,31 @@ def help_of(*words: str) -> str:
 def test_every_verb_is_listed():
     names = re.findall(r"^  (\w+)  ", help_of().partition("Commands:")[2], re.M)
     assert names == [*VERBS, "image"]
+
+
+def test_the_list_says_what_each_verb_says_itself():
+    context = click.Context(mpijob)
+    for name in mpijob.list_commands(context):
+        command = mpijob.get_command(context, name)
+        assert command is not None
+        assert re.search(
+            rf"^  {name} +{re.escape(command.get_short_help_str(100))}$", help_of(), re.M
+        )
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_no_verb(option):
+    program = (
+        "import sys; sys.argv[1:] = sys.argv[1:]\n"
+        "from mpi_operator.cli.main import mpijob\n"
+        "try: mpijob(prog_name='mpijob')\n"
+        "except SystemExit: print([n for n in sys.modules if n.startswith('mpi_operator.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, option], capture_output=True, text=True, check=True
+    )
+    loaded = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert {*loaded} <= {f"mpi_operator.cli{part}" for part in ("", ".main", *OUR_FIRST)}
 
 
 @pytest.mark.parametrize("words", [*VERBS, "image check"])

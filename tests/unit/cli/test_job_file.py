@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from mpi_operator.cli import job_file
+from mpi_operator.cli.environment import with_environment
 from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.workload import Changes
 from tests.support.mpijobs import mpijob, template
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pi" / "pi.yaml"
@@ -77,7 +79,7 @@ def test_wrong_metadata_is_an_error(tmp_path, version, metadata, message):
     job = v1alpha1() if version == "v1alpha1" else mpijob("pi")
     path.write_text(text(job | {"apiVersion": f"kubeflow.org/{version}", "metadata": metadata}))
     with pytest.raises(InvalidInput) as raised:
-        job_file.load(path, job_file.Changes(variables=["A=1"]))
+        job_file.load(path, Changes(variables=["A=1"]))
     assert message in str(raised.value)
 
 
@@ -87,7 +89,7 @@ def test_wrong_variables_are_an_error(tmp_path):
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"] = "A"
     path.write_text(text(job))
     with pytest.raises(InvalidInput, match="env: Invalid value"):
-        job_file.load(path, job_file.Changes(variables=["A=1"]))
+        job_file.load(path, Changes(variables=["A=1"]))
 
 
 def test_a_missing_file(tmp_path):
@@ -96,8 +98,8 @@ def test_a_missing_file(tmp_path):
 
 
 def test_variables_reach_both_roles_and_replace_others_of_their_name():
-    job = job_file.with_environment(mpijob("pi"), ["A=1", "B=x=y"])
-    job = job_file.with_environment(job, ["A=2"])
+    job = with_environment(mpijob("pi"), ["A=1", "B=x=y"])
+    job = with_environment(job, ["A=2"])
     for role in ("Launcher", "Worker"):
         [container] = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"]
         assert container["env"] == [{"name": "B", "value": "x=y"}, {"name": "A", "value": "2"}]
@@ -105,7 +107,7 @@ def test_variables_reach_both_roles_and_replace_others_of_their_name():
 
 def test_a_variable_without_a_value():
     with pytest.raises(InvalidInput, match="invalid --env A: expected NAME=VALUE"):
-        job_file.with_environment(mpijob("pi"), ["A"])
+        with_environment(mpijob("pi"), ["A"])
 
 
 # --- older API versions
@@ -126,7 +128,7 @@ def v1alpha1(**spec):
 
 def load(path, manifest, *settings, **units):
     path.write_text(text(manifest))
-    [loaded] = job_file.load(path, job_file.Changes(settings, ["A=1"], units)).jobs
+    [loaded] = job_file.load(path, Changes(settings, ["A=1"], units)).jobs
     return loaded
 
 
@@ -247,7 +249,7 @@ def test_the_warning_says_what_to_do(path):
 
 
 def test_the_example_has_a_rank_per_slot(path):
-    [loaded] = job_file.load(EXAMPLE, job_file.Changes(["workers=4"])).jobs
+    [loaded] = job_file.load(EXAMPLE, Changes(["workers=4"])).jobs
     assert loaded.warnings == []
 
 

@@ -1,0 +1,50 @@
+"""Variables of the command line in the containers of a job (`--env`)."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from mpi_operator.api import annotations
+from mpi_operator.api.types import ReplicaType
+from mpi_operator.kube.resources import Manifest
+
+from .outcome import InvalidInput
+
+
+def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
+    """A copy whose main containers have these variables, each given as `NAME=VALUE`."""
+    given = [_variable(each) for each in variables]
+    changed = copy.deepcopy(job)
+    for role in ReplicaType:
+        container = _main_container(changed, role)
+        if container is not None and given:
+            names = {each["name"] for each in given}
+            listed = container.get("env") or []
+            if isinstance(listed, list):  # if not, the decoder says so
+                kept = [each for each in listed if _at(each, "name") not in names]
+                container["env"] = [*kept, *given]
+    return changed
+
+
+def _variable(text: str) -> dict[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise InvalidInput(f"invalid --env {text}: expected NAME=VALUE")
+    return {"name": name, "value": value}
+
+
+def _main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
+    """The main container of a role in a job that may be invalid; see `api.main_container`."""
+    name = _at(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
+    found = _at(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
+    containers = (
+        [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    )
+    named = (each for each in containers if name and each.get("name") == name)
+    return next(named, containers[0] if containers else None)
+
+
+def _at(inner: Any, *names: str) -> Any:
+    for name in names:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+    return inner
