@@ -6,9 +6,9 @@ import sys
 
 from . import signals, standard_streams
 
-# Objects between two collections. Python's default scans everything that was imported dozens of
-# times, although none of it is garbage: a tenth of the time of a small job.
-_GC_THRESHOLD = 50_000
+# Objects between two collections: more than a small job makes. Python's default scans everything
+# that was imported dozens of times, although none of it is garbage: a tenth of the time of that job.
+_GC_THRESHOLD = 200_000
 
 
 def main() -> None:

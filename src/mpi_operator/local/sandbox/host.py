@@ -25,6 +25,7 @@ for name, path in zip(("mpi_operator", "mpi_operator.local"), sys.argv[1:3]):
     package.__path__ = [path]
 from mpi_operator.local.sandbox import fork_server
 fork_server.main(int(sys.argv[3]))
+fork_server.os._exit(0)  # Python's own end would take longer, and a person waits for it
 """
 _END_SECONDS = 10.0
 
