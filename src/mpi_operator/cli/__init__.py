@@ -6,8 +6,8 @@ import sys
 
 from . import signals, standard_streams
 
-# Objects between two collections: more than a small job makes. Python's default scans everything
-# that was imported dozens of times, although none of it is garbage: a tenth of the time of that job.
+# Objects between two collections: more than a small job makes. Python's default scans all that was
+# imported dozens of times, although none of it is garbage: a tenth of the time of such a job.
 _GC_THRESHOLD = 200_000
 
 
