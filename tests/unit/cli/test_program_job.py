@@ -1,6 +1,8 @@
 """A job from a program, without a file."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -160,7 +162,7 @@ def test_a_dry_run_of_a_file_prints_what_would_run(tmp_path):
         (["--mpi", "mpich", "job.yaml"], "--mpi needs -np or --workers"),
         (["python", "train.py"], "expected one file, got python train.py"),
         (["-np", "2", "-o", "yaml", "prog"], "-o yaml needs --dry-run"),
-        (["-np", "2", "--configmap", "a=b", "prog"], "--configmap and --secret-file need a file"),
+        (["-np", "2", "--configmap", "a=b", "prog"], "--volume need a file that refers to them"),
         (["-np", "2", "-o", "text", "--dry-run", "prog"], "--dry-run prints YAML or JSON"),
     ],
 )
@@ -177,3 +179,14 @@ def test_a_file_is_not_a_program(tmp_path):
     assert done.exit_code == 2
     assert f"mpijob: {file} is not a program" in done.output
     assert f"mpijob run {file} --set workers=2" in done.output
+
+
+def test_a_program_loads_no_parser_of_yaml():
+    program = (
+        "import sys; from mpi_operator.cli import run_input, program_job, runner, output;"
+        "given = run_input.Given(['prog'], run_input.Shape(2), is_dry_run=True);"
+        "run_input.load(given);"
+        "print([name for name in ('yaml',) if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

@@ -10,6 +10,7 @@ step, so no client ever sees half of a write. Nothing outlives the process; `run
 
 import asyncio
 import math
+import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
@@ -35,7 +36,6 @@ from .scale_subresource import scale_of, scaled
 from .selectors import parse_selection
 from .served_kinds import BUILT_IN, Kind, Scale
 from .stored_object import StoredObject, without_nulls
-from .uids import new_uid
 from .watches import Watch
 
 # At least so many changes of each kind are kept for its watches.
@@ -78,7 +78,7 @@ class LocalCluster:
         object_names.validate(resource, namespace, name)
         if Key(namespace, name) in collection.objects:
             raise api_errors.already_exists(resource, name)
-        uid = new_uid()
+        uid = str(uuid.uuid4())
         new = updates.new_object(collection.kind, given, namespace, name, uid, self._clock())
         return self._garbage_collector.put(ObjectRef(resource, Key(namespace, name)), new)
 
