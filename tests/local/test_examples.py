@@ -31,9 +31,9 @@ PROGRESS = re.compile(
 
 
 @contextmanager
-def shell_of(user: CurrentUser, mpi: Environment) -> Iterator[Shell]:
+def shell_of(user: CurrentUser, mpi: Environment, **variables: str) -> Iterator[Shell]:
     """A shell that leaves no process."""
-    made = user.shell(mpi)
+    made = user.shell(mpi, variables)
     yield made
     block_until(lambda: marked(made.runs) == [], 10)
 
@@ -59,6 +59,8 @@ class Example:
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     is_compiled: bool = False
+    workers: int = 2
+    """How many certainly have a rank."""
 
     @property
     def job(self) -> str:
@@ -78,6 +80,22 @@ ALL = [
     Example("v1/pi-v1.yaml", "OpenMPI", PI),
     Example("v1alpha2/pi-v1alpha2.yaml", "OpenMPI", PI),
     Example("v1alpha1/pi-v1alpha1.yaml", "OpenMPI", PI),
+    Example("v1alpha1/mpi-job-simple.yaml", "OpenMPI", PI),
+    Example("v1alpha1/mpi-job-custom.yaml", "OpenMPI", PI),
+    Example(
+        "v1alpha2/allreduce-benchmark.yaml",
+        "OpenMPI",
+        "all 2 ranks have the same weights",
+        packages=NUMPY,
+        workers=1,
+    ),
+    Example(
+        "v1/elastic-v1.yaml",
+        "OpenMPI",
+        "1 rounds are done",
+        options=("--env", "ROUNDS=1", "--env", "STEPS=5"),
+        workers=0,  # it begins with those that run first
+    ),
     Example(
         "allreduce-benchmark/train.yaml",
         "OpenMPI",
@@ -108,12 +126,13 @@ def test_an_example_runs(tmp_path, name, kind, example):
         file = EXAMPLES / example.file
         if example.is_compiled:
             file = compiled(mpi, user.home / "program") / file.name
-        with shell_of(user, mpi) as shell:
+        with shell_of(user, mpi, CUDA_VISIBLE_DEVICES="0,1") as shell:
             code, out, err = shell.run("run", str(file), "--sandbox", kind.value, *example.options)
         left = [entry.name for entry in shell.runs.iterdir()]
     assert code == 0, out + err
     assert example.result in out, out
-    assert all(host_of(f"{example.job}-worker-{index}", kind) in out for index in range(2)), out
+    workers = [f"{example.job}-worker-{index}" for index in range(example.workers)]
+    assert all(host_of(worker, kind) in out for worker in workers), out
     assert left == [".lock"]
 
 

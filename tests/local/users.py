@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,8 +28,8 @@ class CurrentUser:
     def mpi(self, implementation: str, *extra: str) -> Environment:
         return environment(implementation, extra=extra)
 
-    def shell(self, mpi: Environment) -> Shell:
-        return Shell(self.home, mpi)
+    def shell(self, mpi: Environment, variables: Mapping[str, str] | None = None) -> Shell:
+        return Shell(self.home, mpi, User(environment={**os.environ, **(variables or {})}))
 
 
 class UnprivilegedUser(CurrentUser):
@@ -38,14 +38,15 @@ class UnprivilegedUser(CurrentUser):
     def mpi(self, implementation: str, *extra: str) -> Environment:
         return environment(implementation, python=_PYTHON, place=_WHEELS, extra=(*_NEEDS, *extra))
 
-    def shell(self, mpi: Environment) -> Shell:
-        variables = {
+    def shell(self, mpi: Environment, variables: Mapping[str, str] | None = None) -> Shell:
+        own = {
+            **(variables or {}),
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.home),
             "PYTHONPATH": str(ROOT / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        return Shell(self.home, mpi, User(str(mpi.python), _BECOME, variables))
+        return Shell(self.home, mpi, User(str(mpi.python), _BECOME, own))
 
 
 @contextmanager

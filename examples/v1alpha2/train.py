@@ -1,0 +1,1 @@
+../allreduce-benchmark/train.py
