@@ -11,12 +11,16 @@ scaling, replaced workers, clean-up. Each part gets what it needs in its constru
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from .api import labels
 from .api.decode import decode_job
 from .api.field_errors import InvalidJob
 from .build.ownership import MPI_JOBS
@@ -27,8 +31,10 @@ from .local.apiserver.cluster import LocalCluster
 from .local.apiserver.served_kinds import Kind, Scale
 from .local.jobs.job_controller import JobController
 from .local.jobs.job_decisions import PodFailureBackoff
+from .local.kubelet.allocator import Group
 from .local.kubelet.node import Node
 from .local.kubelet.node_pods import NodePods
+from .local.runs.resource_ledger import ResourceLedger
 from .local.sandbox.protocol import Kind as SandboxKind
 from .local.socket.socket_server import serving
 
@@ -47,6 +53,7 @@ async def machine(
     working_directory: Path,
     implementation: mpi_installation.Installation | None = None,
     oversubscribe: bool = False,
+    requests: Mapping[str, Mapping[str, Fraction]] = MappingProxyType({}),
     kind: SandboxKind | None = None,
     has_controller: bool = True,
     on_plain: Callable[[str], None] = lambda why: None,
@@ -55,7 +62,8 @@ async def machine(
 
     Other shells of this user reach it through the directory (`local.socket`). `kind` defaults to
     the best kind of sandbox that works here; `on_plain` gets the reason if that is not namespaces.
-    Without a controller, pods and Jobs run and MPIJobs are only stored.
+    `requests` has what all pods of a job together request, by the name of the job. Without a
+    controller, pods and Jobs run and MPIJobs are only stored.
     """
     pods = NodePods()
     cluster = LocalCluster([MPI_JOB_KIND], logs=pods.log)
@@ -66,6 +74,8 @@ async def machine(
         working_directory=working_directory,
         tools=implementation.tools if implementation else None,
         oversubscribe=oversubscribe,
+        ledger=ResourceLedger(directory),
+        group_of=partial(_job_of, requests),
         kind=kind,
         on_plain=on_plain,
     )
@@ -74,6 +84,12 @@ async def machine(
     # The socket ends last, so that another shell that follows a log gets its last lines.
     async with serving(cluster, directory), _running(parts), _running(controllers):
         yield cluster
+
+
+def _job_of(requests: Mapping[str, Mapping[str, Fraction]], pod: Manifest) -> Group | None:
+    """The job of a pod, whose pods start together."""
+    name = (pod["metadata"].get("labels") or {}).get(labels.JOB_NAME) or ""
+    return Group(name, requests[name]) if name in requests else None
 
 
 async def _control(cluster: LocalCluster) -> None:

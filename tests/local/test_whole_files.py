@@ -1,5 +1,6 @@
 """`mpijob run` of files that have more than a job, in a process of its own."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def an(kind: str, name: str, **fields: Any) -> dict[str, Any]:
 
 def file(tmp_path: Path, *documents: dict[str, Any]) -> str:
     path = tmp_path / "job.yaml"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(yaml.safe_dump_all(documents))
     return str(path)
 
@@ -188,3 +190,30 @@ def test_fields_without_effect_are_named_in_one_line(shell, tmp_path):
     code, _, err = shell.run("run", file(tmp_path, made))
     assert code == 0, err
     assert err.count("No effect on this machine: nodeSelector, tolerations\n") == 1
+
+
+# --- runs beside each other
+
+
+def test_a_run_waits_for_the_cpus_of_another_and_says_for_which(shell, tmp_path):
+    """Even if the other run is killed: what it held is free then."""
+    half = f"{len(os.sched_getaffinity(0)) * 1000 * 6 // 10}m"
+    paths = []
+    for name, script in (("first", "echo ready; sleep 600"), ("second", "echo done")):
+        made = asking(cpu=half)
+        made["metadata"]["name"] = name
+        launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+        launcher["containers"][0]["command"] = ["sh", "-c", script]
+        paths.append(file(tmp_path / name, made))
+    first = shell.start("run", paths[0])
+    assert first.stdout is not None
+    assert first.stdout.readline().endswith("ready\n")
+    [run] = [entry.name for entry in shell.runs.iterdir() if entry.is_dir()]
+    second = shell.start("run", paths[1])
+    assert second.stderr is not None
+    line = next(line for line in second.stderr if "Insufficient cpu" in line)
+    assert f"held by first in run {run})" in line
+    first.kill()
+    first.communicate()
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, lines(out)) == (0, ["done"]), err

@@ -130,6 +130,7 @@ async def _run(run: _Run) -> records.End:
             working_directory=run.loaded.directory,
             implementation=run.installation,
             oversubscribe=run.options.oversubscribe,
+            requests={job.metadata.name: feasibility.total_of(job)},
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
         ) as cluster:

@@ -1,13 +1,13 @@
-"""The resources of this machine, and which pod has which of them."""
+"""The resources of this machine, and how much of them a pod requests."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
 
 import msgspec
 
-from mpi_operator.kube.resources import Key, Manifest
+from mpi_operator.kube.resources import Manifest
 
 from . import gpus
 from .downward_api import quantity
@@ -67,56 +67,6 @@ def _of_container(container: Manifest) -> dict[str, Fraction]:
     resources = container.get("resources") or {}
     given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: quantity(size) for name, size in given.items()}
-
-
-class Allocation(msgspec.Struct, frozen=True):
-    """What one pod has been given."""
-
-    amounts: Mapping[str, Fraction]
-    gpus: tuple[str, ...] = ()
-
-
-class Allocator(msgspec.Struct):
-    """Gives resources to pods. `oversubscribe` ignores CPUs and memory, never GPUs."""
-
-    machine: Machine
-    oversubscribe: bool = False
-    _allocations: dict[Key, Allocation] = msgspec.field(default_factory=dict)
-
-    def allocate(self, key: Key, wanted: Mapping[str, Fraction]) -> Allocation | str:
-        """Resources for a pod, or why it does not fit, as a scheduler would say it."""
-        if shortages := list(self._shortages(wanted)):
-            return f"0/1 nodes are available: {', '.join(shortages)}"
-        allocation = Allocation(wanted, self._free_gpus(int(wanted.get(GPU, 0))))
-        self._allocations[key] = allocation
-        return allocation
-
-    def release(self, key: Key) -> None:
-        self._allocations.pop(key, None)
-
-    def _free_gpus(self, count: int) -> tuple[str, ...]:
-        if not count:
-            return ()
-        used = {gpu for each in self._allocations.values() for gpu in each.gpus}
-        return tuple(gpu for gpu in self.machine.gpus() if gpu not in used)[:count]
-
-    def _shortages(self, wanted: Mapping[str, Fraction]) -> Iterator[str]:
-        for name, size in wanted.items():
-            if self.oversubscribe and name in ("cpu", "memory"):
-                continue
-            used = sum(each.amounts.get(name, Fraction(0)) for each in self._allocations.values())
-            total = self.machine.amount(name)
-            if size + used > total:
-                yield shortage(name, size, Fraction(used), total)
-
-
-def shortage(name: str, wanted: Fraction, used: Fraction, total: Fraction) -> str:
-    """Say that a pod requests more of a resource than is free."""
-    in_use = f" ({shown(name, used)} in use)" if used else ""
-    return (
-        f"Insufficient {name}: the pod requests {shown(name, wanted)},"
-        f" this machine has {shown(name, total)} {unit_of(name)}{in_use}"
-    )
 
 
 def unit_of(name: str) -> str:

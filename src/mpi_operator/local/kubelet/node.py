@@ -26,7 +26,8 @@ from mpi_operator.local.sandbox.protocol import Kind, Sandboxes
 from mpi_operator.local.times import now
 
 from . import host_files
-from .capacity import Allocation, Allocator, Machine, requested, this_machine
+from .allocator import Allocation, Allocator, Group, Ledger, NoOtherRuns
+from .capacity import Machine, requested, this_machine
 from .container_env import Tools, machine_environment
 from .context import NodeContext, PodContext
 from .host_files import MountPoints
@@ -37,6 +38,8 @@ from .pod_status import rejected, scheduling_message, unschedulable
 from .pod_worker import PodWorker
 
 log = logging.getLogger(__name__)
+
+_OTHER_RUNS_SECONDS = 0.5
 
 
 class Node:
@@ -55,10 +58,15 @@ class Node:
         kind: Kind | None = None,
         machine: Machine | None = None,
         oversubscribe: bool = False,
+        ledger: Ledger | None = None,
+        group_of: Callable[[Manifest], Group | None] = lambda pod: None,
         cluster_domain: str = "",
         on_plain: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """`on_plain` gets the reason why namespaces cannot be used, unless a kind is given."""
+        """`group_of` tells which pods start together, `ledger` what other runs hold.
+
+        `on_plain` gets the reason why namespaces cannot be used, unless a kind is given.
+        """
         self.name = name or socket.gethostname()
         self.sandboxes: Sandboxes | None = None
         self.why_plain = ""
@@ -71,7 +79,11 @@ class Node:
         self._tools = tools or Tools()
         self._kind = kind
         self._on_plain = on_plain
-        self._allocator = Allocator(machine or this_machine(environment), oversubscribe)
+        self._allocator = Allocator(
+            machine or this_machine(environment), oversubscribe, ledger or NoOtherRuns()
+        )
+        self._has_other_runs = ledger is not None
+        self._group_of = group_of
         self._dns = PodDNS(directory / "hosts", cluster_domain)
         home = Path(self._environment.get("HOME") or "/")
         self._mountpoints = MountPoints(directory, [home, working_directory])
@@ -98,8 +110,11 @@ class Node:
         self._started.set()
         try:
             async with asyncio.TaskGroup() as group:
-                for informer in self._informers(self._node_context(host)):
+                context = self._node_context(host)
+                for informer in self._informers(context):
                     group.create_task(informer.run())
+                if self._has_other_runs:
+                    group.create_task(self._retry_pending(context))
         finally:
             await self._end(host)
 
@@ -171,7 +186,7 @@ class Node:
         uid = pod["metadata"]["uid"]
         if pod["spec"].get("schedulingGates"):
             return  # removing them is a change, so this is called again
-        allocation = self._allocator.allocate(key_of(pod), requested(pod))
+        allocation = self._allocator.allocate(key_of(pod), requested(pod), self._group_of(pod))
         if isinstance(allocation, str):
             if uid not in self._pods.pending or scheduling_message(pod) != allocation:
                 status = unschedulable(allocation, now(), pod["status"])
@@ -210,8 +225,17 @@ class Node:
     def _finished(self, context: NodeContext, worker: PodWorker) -> None:
         """Free the resources of a pod, and start pods that wait for them."""
         self._allocator.release(worker.runner.key)
+        self._try_pending(context)
+
+    def _try_pending(self, context: NodeContext) -> None:
         for pod in list(self._pods.pending.values()):
             self._try_to_run(context, pod)
+
+    async def _retry_pending(self, context: NodeContext) -> None:
+        """Start pods that wait for another run. Its end is not announced."""
+        while True:
+            await asyncio.sleep(_OTHER_RUNS_SECONDS)
+            self._try_pending(context)
 
     def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(coroutine)

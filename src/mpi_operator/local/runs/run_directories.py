@@ -182,6 +182,16 @@ def _all_runs(runs: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_owned(directory: Path) -> bool:
+    """Whether the owner of a run lives."""
+    if not (directory / _LOCK).exists():
+        return False
+    lock = _lock(directory / _LOCK)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
 def _lock(path: Path) -> int | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

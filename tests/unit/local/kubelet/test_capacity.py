@@ -1,11 +1,13 @@
 """Which pods fit on the machine."""
 
+from contextlib import nullcontext
 from fractions import Fraction
 
 import pytest
 
 from mpi_operator.kube.resources import Key
-from mpi_operator.local.kubelet.capacity import GPU, Allocation, Allocator, Machine, requested
+from mpi_operator.local.kubelet.allocator import Allocation, Allocator, Group, Holding
+from mpi_operator.local.kubelet.capacity import GPU, Machine, requested
 from mpi_operator.local.kubelet.downward_api import quantity
 from tests.unit.local.kubelet.manifests import make_container, make_pod
 
@@ -74,3 +76,79 @@ def test_gpus_are_not_listed_unless_requested():
 
     allocator = Allocator(Machine(Fraction(4), Fraction(2**30), look))
     assert isinstance(allocator.allocate(Key("a", "1"), {"cpu": Fraction(1)}), Allocation)
+
+
+# --- groups of pods, and other runs
+
+
+class Others:
+    """A ledger with what other runs hold."""
+
+    def __init__(self, *held):
+        self.held = held
+        self.written = Holding({})
+
+    def exclusive(self):
+        return nullcontext()
+
+    def others(self):
+        return self.held
+
+    def write(self, holding):
+        self.written = holding
+
+
+def cpus(count):
+    return {"cpu": Fraction(count)}
+
+
+def test_what_another_run_holds_is_not_free_and_the_run_is_named():
+    others = Others(Holding(cpus(3), ["0"], ["train"], "12-ab"))
+    allocator = Allocator(MACHINE, ledger=others)
+    assert allocator.allocate(Key("a", "1"), cpus(2)) == (
+        "0/1 nodes are available: Insufficient cpu: the pod requests 2, this machine has 4 CPUs"
+        " (3 held by train in run 12-ab)"
+    )
+    found = allocator.allocate(Key("a", "2"), {GPU: Fraction(1)})
+    assert isinstance(found, Allocation)
+    assert found.gpus == ("1",)
+    others.held = ()
+    assert isinstance(allocator.allocate(Key("a", "1"), cpus(2)), Allocation)
+
+
+def test_no_pod_of_a_group_starts_before_all_fit():
+    others = Others(Holding(cpus(2), (), ["train"], "12-ab"))
+    allocator = Allocator(MACHINE, ledger=others)
+    group = Group("pi", cpus(3))
+    refused = allocator.allocate(Key("a", "1"), cpus(1), group)
+    assert "the job needs 3, this machine has 4 CPUs (2 held by train in run 12-ab)" in str(refused)
+    assert others.written == Holding({})
+    others.held = ()
+    assert isinstance(allocator.allocate(Key("a", "1"), cpus(1), group), Allocation)
+    assert others.written == Holding(cpus(3), [], ["pi"])
+
+
+def test_a_group_holds_its_place_until_all_pods_have_started():
+    others = Others()
+    allocator = Allocator(MACHINE, ledger=others)
+    group = Group("pi", cpus(3))
+    allocator.allocate(Key("a", "1"), cpus(1), group)
+    assert isinstance(allocator.allocate(Key("b", "1"), cpus(2), Group("q", cpus(2))), str)
+    for name in "23":
+        assert isinstance(allocator.allocate(Key("a", name), cpus(1), group), Allocation)
+    allocator.release(Key("a", "1"))
+    assert others.written.amounts == cpus(2)  # all have started, so one that ends frees its part
+    for name in "23":
+        allocator.release(Key("a", name))
+    assert others.written == Holding({}, [], [])
+    assert isinstance(allocator.allocate(Key("b", "1"), cpus(2), Group("q", cpus(2))), Allocation)
+
+
+def test_pods_without_requests_do_not_read_the_ledger():
+    class Unread(Others):
+        def exclusive(self):
+            raise AssertionError("that takes time")
+
+    allocator = Allocator(MACHINE, ledger=Unread())
+    assert isinstance(allocator.allocate(Key("a", "1"), {}), Allocation)
+    allocator.release(Key("a", "1"))
