@@ -47,7 +47,7 @@ def test_pods_on_different_nodes_reach_each_other_by_address_and_by_name(cluster
     assert shell(cluster, couple, "left", "hostname -f") == full_name
 
 
-def test_a_new_pod_has_its_name_at_once_even_if_somebody_asked_too_early(cluster, couple):
+def test_a_new_pod_resolves_at_once_even_after_an_early_query(cluster, couple):
     look_up = f"nslookup late.pair.{couple}.svc.cluster.local || true"
     assert "NXDOMAIN" in shell(cluster, couple, "left", look_up)
     late = a_pod("late", SERVES_ITS_NAME, labels={"app": "pair"}, hostname="late", subdomain="pair")

@@ -174,7 +174,7 @@ def test_a_home_that_cannot_be_written_is_replaced_by_a_temporary_directory(shel
     assert "pi " in listed
 
 
-def test_a_temporary_directory_of_somebody_else_is_not_used(shell, tmp_path):
+def test_a_temporary_directory_of_another_user_is_not_used(shell, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / f"mpi-operator-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"mpi-operator-{os.getuid()}").chmod(0o777)

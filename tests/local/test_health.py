@@ -48,7 +48,7 @@ async def until_told(pods, **expected):
     await until(is_so, 20)
 
 
-async def test_one_that_is_no_longer_well_is_started_again(pods):
+async def test_an_unhealthy_container_is_restarted(pods):
     script = "trap 'exit 3' TERM; echo start >> /keep/log; cat /keep/log; " + FOREVER
     is_well = probe("test $(wc -l < /keep/log) -gt 1")
     await start(pods, script, "OnFailure", livenessProbe=is_well)
@@ -58,7 +58,7 @@ async def test_one_that_is_no_longer_well_is_started_again(pods):
     assert last["message"] == "Container main failed liveness probe"
 
 
-async def test_one_that_does_not_listen_when_it_is_no_longer_well_is_killed(pods):
+async def test_an_unhealthy_container_that_ignores_sigterm_is_killed(pods):
     impatient = probe("false", terminationGracePeriodSeconds=1)
     await start(pods, f"trap '' TERM; {FOREVER}", livenessProbe=impatient)
     ended = terminated(await pods.end_of("p"))

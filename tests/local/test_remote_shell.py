@@ -193,7 +193,7 @@ BREAKS_OFF = "kill -9 $PPID"
     "ending",
     [pytest.param(BREAKS_OFF, id="with its sshd"), pytest.param("kill -9 $$", id="by a signal")],
 )
-def test_a_session_that_breaks_off_is_left_word_of(remote, sshd, scripts, ending):
+def test_a_session_that_breaks_off_is_recorded(remote, sshd, scripts, ending):
     sshd.start()
     remote(ending).communicate(timeout=30)
     [word] = scripts.last_words.read_text().splitlines()
@@ -206,7 +206,7 @@ NOTICES_SOON = ["-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=1"]
 PROXY = "hydra_pmi_proxy=; echo here; exec sleep 600"
 
 
-def test_a_link_that_is_cut_is_noticed_and_left_word_of(remote, sshd, scripts):
+def test_a_link_that_is_cut_is_noticed_and_recorded(remote, sshd, scripts):
     sshd.start()
     process = remote("echo here; exec sleep 600", options=NOTICES_SOON)
     process.stdout.readline()
@@ -307,13 +307,13 @@ def test_a_process_that_inherits_it_is_not_interrupted(scripts, sshd):
         pytest.param("exit 255", id="with that of ssh"),
     ],
 )
-def test_whatever_a_command_ends_with_no_word_is_left(remote, sshd, scripts, ending):
+def test_nothing_is_recorded_whatever_a_command_exits_with(remote, sshd, scripts, ending):
     sshd.start()
     remote(ending).communicate(timeout=30)
     assert scripts.last_words.read_text() == ""
 
 
-def test_who_begins_something_after_a_loss_leaves_word_of_that_once(remote, sshd, scripts):
+def test_a_command_after_a_loss_is_recorded_once(remote, sshd, scripts):
     sshd.start()
     remote(BREAKS_OFF).communicate(timeout=30)
     for _ in range(2):

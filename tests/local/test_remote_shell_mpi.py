@@ -96,7 +96,7 @@ def test_mpirun_waits_for_workers_and_ranks_have_their_environment(job):
 
 # The others end with an error, which says enough.
 @pytest.mark.parametrize("job", ["OpenMPI"], indirect=True)
-def test_a_worker_that_breaks_off_is_left_word_of_where_mpirun_ends_well(job):
+def test_a_worker_that_breaks_off_is_recorded_where_mpirun_exits_with_0(job):
     job.keep_environment()
     job.sshd.start()
     process = job.mpirun("echo started; sleep 600")

@@ -30,7 +30,7 @@ def test_the_pinned_version_runs(control_plane):
     assert version == TOOLS[APISERVER].version
 
 
-def test_a_client_that_trusts_somebody_else_refuses_to_talk(control_plane):
+def test_a_client_that_trusts_another_authority_refuses_to_connect(control_plane):
     other_ca = control_plane.directory / "pki" / "etcd-ca.crt"
     endpoint = Endpoint("127.0.0.1", control_plane.ports[APISERVER], other_ca)
     with pytest.raises(ssl.SSLCertVerificationError):

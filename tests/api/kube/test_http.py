@@ -31,7 +31,7 @@ async def test_applying_creates_and_then_changes_only_what_is_mine(
     assert stored["data"] == {"colour": "blue", "size": "big"}
 
 
-async def test_applying_what_is_somebody_elses_is_a_conflict_unless_forced(
+async def test_applying_a_field_of_another_manager_is_a_conflict_unless_forced(
     client: HttpClient, namespace: str
 ):
     await client.apply(CONFIG_MAPS, applied("a", namespace, colour="red"), manager="me")

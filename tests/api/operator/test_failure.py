@@ -32,7 +32,7 @@ async def test_a_failed_launcher_pod_alone_does_not_fail_the_job(shared: Jobs) -
     }
 
 
-async def test_a_failed_job_says_why_in_the_last_words_of_its_launcher(shared: Jobs) -> None:
+async def test_a_failed_job_reports_the_last_output_of_its_launcher(shared: Jobs) -> None:
     policy = {"backoffLimit": 0, "cleanPodPolicy": "Running"}
     await shared.submit(mpijob("last-words", runPolicy=policy))
     launcher = await shared.start("last-words", workers=2)

@@ -196,7 +196,7 @@ async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
 
 
 @ONLY_VOLCANO
-async def test_a_group_of_a_stranger_is_left_alone(jobs: Jobs, resource: Resource) -> None:
+async def test_a_group_of_another_owner_is_not_changed(jobs: Jobs, resource: Resource) -> None:
     stranger = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -12,7 +12,7 @@ _WORDS = "a valid label must be an empty string or consist of alphanumeric chara
 
 
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
-async def test_an_invalid_worker_fails_the_job_with_the_server_s_words(
+async def test_an_invalid_worker_fails_the_job_with_the_server_s_message(
     shared: Jobs, policy: str
 ) -> None:
     job = f"bad-worker-{policy.lower()}"

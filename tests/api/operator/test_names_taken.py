@@ -73,7 +73,7 @@ def _without_status(found: Manifest) -> Manifest:
     return {**{k: v for k, v in found.items() if k != "status"}, "metadata": metadata}
 
 
-async def test_a_job_that_is_cleaned_up_leaves_a_stranger_s_pod(shared: Jobs) -> None:
+async def test_clean_up_keeps_a_pod_of_another_owner(shared: Jobs) -> None:
     """Its labels are those of a worker, and its name is that of one of a formerly larger job."""
     labels = _LABELS | {"training.kubeflow.org/job-name": "polite"}
     metadata = {"name": "polite-worker-7", "namespace": shared.namespace, "labels": labels}

@@ -39,7 +39,7 @@ async def test_a_running_job_is_suspended_and_resumed(lab: Lab) -> None:
     await lab.runs("pi")
 
 
-async def test_a_job_that_somebody_else_manages_is_left_alone(lab: Lab) -> None:
+async def test_a_job_that_another_controller_manages_is_not_changed(lab: Lab) -> None:
     await lab.submit(pi_as_user("foreign", runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"}))
     # One that is ours comes after it and is done: the operator has seen both.
     await lab.submit(pi_as_user("ours", runPolicy={"managedBy": "kubeflow.org/mpi-operator"}))

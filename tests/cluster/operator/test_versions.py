@@ -60,7 +60,7 @@ async def test_a_job_of_each_old_version_runs_and_reads_as_its_own_operator_wrot
         }
 
 
-async def test_units_that_do_not_divide_are_refused_in_the_words_of_their_version(lab: Lab) -> None:
+async def test_units_that_do_not_divide_are_refused_in_the_terms_of_their_version(lab: Lab) -> None:
     job = pi_in(V1ALPHA1, "odd", lab.namespace)
     job["spec"] |= {"gpus": 16, "gpusPerNode": 5}
     del job["spec"]["replicas"]

@@ -67,7 +67,7 @@ def test_every_program_makes_a_valid_job(words):
 
 
 @given(st.text(alphabet="$()AB x"))
-def test_kubernetes_gives_a_program_the_words_that_were_typed(word):
+def test_kubernetes_gives_a_program_the_arguments_that_were_typed(word):
     assert expanded(program_job.escaped(word), {"A": "wrong", "B": "wrong"}) == word
 
 

@@ -43,7 +43,7 @@ def test_a_failure_that_cannot_be_stored_is_reported():
     assert message_of(world, "Failed").endswith("(exit code 139): segmentation fault")
 
 
-def test_an_event_of_the_remote_shell_is_stored_before_other_words():
+def test_an_event_of_the_remote_shell_is_stored_before_other_output():
     gave_up = remote_shell_line(Event.GAVE_UP, "pi-worker-1", 600, "Connection refused")
     world = running_world(policy={"backoffLimit": 0})
     ends(world, 1, "x" * 2000 + f"\n{gave_up}\nmpirun: failed")

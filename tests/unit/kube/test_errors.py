@@ -109,7 +109,7 @@ def test_without_complaints_there_are_none(details):
         pytest.param(b"\x00\xfe", "HTTP 502: \x00\ufffd", id="no text at all"),
     ],
 )
-def test_the_first_words_of_what_is_no_status_are_kept(body, message):
+def test_the_beginning_of_an_answer_that_is_no_status_is_kept(body, message):
     error = answer(502, body)
     assert (str(error), error.code, error.reason) == (message, 502, "")
 

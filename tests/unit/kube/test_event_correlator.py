@@ -188,7 +188,7 @@ def test_when_too_many_wait_the_oldest_repeat_goes():
     assert write(correlator) == [("create", 1, "c"), ("bump", 2, "b")]
 
 
-def test_when_only_news_wait_the_oldest_goes():
+def test_when_only_new_events_wait_the_oldest_is_dropped():
     correlator = EventCorrelator(Limits(waiting=2))
     dropped = [correlator.add(happened(message), NOW) for message in "abc"]
     assert dropped == [None, None, Drop.OVERFLOW]

@@ -315,13 +315,13 @@ async def test_after_a_while_without_errors_the_back_off_starts_over():
         pytest.param([asyncio.CancelledError()], id="by a cancellation of its own"),
     ],
 )
-async def test_a_server_that_ends_every_watch_is_not_asked_in_a_hurry(script):
+async def test_a_server_that_ends_every_watch_is_asked_with_a_delay(script):
     async with running([end_of_list(5), 60], script) as watched:
         await asyncio.sleep(60 + 60)
         assert 3 < len(watched.server.asked) < 15
 
 
-async def test_a_server_that_forgets_every_list_is_not_asked_in_a_hurry():
+async def test_a_server_that_forgets_every_list_is_asked_with_a_delay():
     async with running([added("x", 1), end_of_list(5), GONE]) as watched:
         await asyncio.sleep(60)
         assert set(watched.server.asked) == {"stream"}
@@ -406,7 +406,7 @@ async def test_a_refresh_does_not_wait_for_the_end_of_a_back_off():
         assert asyncio.get_running_loop().time() == before
 
 
-async def test_a_refresh_that_fails_is_not_tried_in_a_hurry():
+async def test_a_refresh_that_fails_is_retried_with_a_delay():
     async with running([end_of_list(5), FOREVER], [LOST]) as watched:
         await watched.informer.synced()
         refresh = asyncio.create_task(watched.informer.refresh())

@@ -176,7 +176,7 @@ def test_every_error_is_reported():
         pytest.param({}, id="no object at all"),
     ],
 )
-def test_a_valid_job_is_accepted_without_a_word(job):
+def test_a_valid_job_is_accepted_without_warnings(job):
     assert created(job) == Admission(allowed=True)
 
 
@@ -391,7 +391,7 @@ def test_an_update_repeats_no_warning():
         pytest.param({}, mpijob(), id="absent at creation"),
     ],
 )
-def test_the_version_stays_without_a_word(before, after):
+def test_the_version_stays_without_a_warning(before, after):
     request = {"operation": "UPDATE", "object": after, "oldObject": before or None}
     assert mutate(request) == Admission(allowed=True)
 

@@ -377,7 +377,7 @@ class TestStatus:
             pytest.param(("Failed", "False"), ABSENT, id="it has not failed"),
         ],
     )
-    def test_v1alpha1_has_a_word_for_the_launcher(self, condition, state):
+    def test_v1alpha1_has_a_launcher_status(self, condition, state):
         conditions = [dict(zip(("type", "status"), condition, strict=True))]
         hub = {**with_roles("v2beta1"), "status": {"conditions": conditions}}
         assert at(convert(hub, "v1alpha1"), "status.launcherStatus") == state

@@ -189,7 +189,7 @@ def test_a_file_asked_for_must_exist(tmp_path):
         pytest.param(
             make_kubeconfig(users=[{"name": "u", "user": None}]), id="a user that is null"
         ),
-        pytest.param(make_kubeconfig(context={"user": None}), id="nobody"),
+        pytest.param(make_kubeconfig(context={"user": None}), id="no user"),
         pytest.param(
             yaml.safe_dump(make_kubeconfig()) + "---\n5\n", id="only the first document counts"
         ),

@@ -26,7 +26,7 @@ def credentials(tmp_path: Path, user: dict[str, Any], clock: Clock | None = None
 @pytest.mark.parametrize(
     ("user", "headers"),
     [
-        pytest.param({}, (), id="nobody"),
+        pytest.param({}, (), id="no user"),
         pytest.param({"token": "t"}, (("Authorization", "Bearer t"),), id="a token"),
         pytest.param({"token": "t\n"}, (("Authorization", "Bearer t"),), id="a token and newline"),
         pytest.param(
@@ -59,7 +59,7 @@ def credentials(tmp_path: Path, user: dict[str, Any], clock: Clock | None = None
                 ("Impersonate-Extra-example.org%2Fx%20y", "1"),
                 ("Impersonate-Extra-example.org%2Fx%20y", "2"),
             ),
-            id="somebody else",
+            id="another user",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_relative_paths_start_at_the_file_they_stand_in(tmp_path, monkeypatch):
                 "insecure-skip-tls-verify": True,
             },
             "remove one",
-            id="trust somebody and anybody",
+            id="an authority and no verification",
         ),
         pytest.param({"proxy-url": "socks5://p:1"}, "SOCKS", id="a SOCKS proxy"),
         pytest.param({"proxy-url": "ftp://p"}, "expected http://", id="no HTTP proxy"),

@@ -101,7 +101,7 @@ def test_strictness_that_old_clusters_fail_is_off():
             pki.client("alice").certificate,
             pki.client("bob").key,
             "KEY_VALUES_MISMATCH",
-            id="somebody else's key",
+            id="the key of another certificate",
         ),
         pytest.param(
             pki.client().certificate,

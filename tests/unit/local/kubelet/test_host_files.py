@@ -35,7 +35,7 @@ def test_each_pod_has_a_directory_and_with_the_run_all_go(run):
     host_files.remove(run)
 
 
-def test_what_mpich_left_goes_unless_somebody_uses_it(run):
+def test_leftovers_of_mpich_are_removed_unless_they_are_in_use(run):
     memory = made(run, "1-a").parents[1]
     left, opened, mapped = (memory / f"mpich_shm_{os.getpid()}{end}" for end in "abc")
     for path in (left, opened, mapped):
