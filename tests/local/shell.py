@@ -42,12 +42,16 @@ class Shell:
         self, *arguments: str, before: str = "", env: Mapping[str, str] = {}, **streams: Any
     ) -> "subprocess.Popen[str]":
         """Start `mpijob`; `before` is Python that runs first."""
-        program = f"{before}\nfrom mpi_operator.cli import main; main()"
         return subprocess.Popen(
-            [*self._user.become, self._user.python, "-c", program, *arguments],
+            self.argv(*arguments, before=before),
             env={**self.environment, **env},
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **streams},
         )
+
+    def argv(self, *arguments: str, before: str = "") -> list[str]:
+        """The command line of `mpijob`."""
+        program = f"{before}\nfrom mpi_operator.cli import main; main()"
+        return [*self._user.become, self._user.python, "-c", program, *arguments]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, stdout, stderr."""

@@ -13,7 +13,7 @@ from .outcome import asynchronous
 
 
 @click.command("delete")
-@click.argument("name", required=False)
+@arguments.OPTIONAL_NAME
 @arguments.RUN
 @click.option("--finished", is_flag=True, help="Delete all finished jobs, or those called NAME.")
 @asynchronous

@@ -1,7 +1,6 @@
 """`mpijob describe`: the state, pods and events of a job."""
 
 import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -14,9 +13,10 @@ from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
 from . import arguments, local_jobs, printers
 from .format import age, gist, table, workers
-from .job_stream import detail_of, role_of
+from .job_stream import detail_of
 from .local_jobs import FinishedJob, LocalJob
 from .outcome import asynchronous
+from .pod_order import by_role_and_index
 
 _INDENT = "  "
 _LAST_EVENTS = 20
@@ -71,7 +71,9 @@ def description(
     )
     yield from _section("conditions", [_condition(each, now) for each in job.status.conditions])
     is_finished = isinstance(found, FinishedJob)
-    rows = [_pod(each, now, is_finished=is_finished) for each in sorted(pods, key=_order)]
+    rows = [
+        _pod(each, now, is_finished=is_finished) for each in sorted(pods, key=by_role_and_index)
+    ]
     yield from _section("pods", rows)
     newest = sorted(events, key=_time)[-_LAST_EVENTS:]
     yield from _section("events", [_event(each, now) for each in newest])
@@ -94,11 +96,6 @@ def _pod(pod: Manifest, now: datetime, *, is_finished: bool) -> tuple[str, ...]:
         phase = "Terminating"
     created = age(_parsed(metadata["creationTimestamp"]), now)
     return metadata["name"], phase, created, gist(detail_of(pod))
-
-
-def _order(pod: Manifest) -> tuple[str, list[int]]:
-    """The launcher first, then the workers by index."""
-    return role_of(pod), [int(index) for index in re.findall(r"\d+$", pod["metadata"]["name"])]
 
 
 def _event(event: Manifest, now: datetime) -> tuple[str, ...]:

@@ -31,9 +31,10 @@ def age(since: datetime | None, now: datetime) -> str:
     return f"{seconds}s"
 
 
-def table(rows: Sequence[Sequence[str]], indent: str = "") -> str:
-    """Rows in aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def table(rows: Sequence[Sequence[str]], indent: str = "", widths: Sequence[int] = ()) -> str:
+    """Rows in aligned columns, which have at least these widths."""
+    needed = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [*map(max, needed, widths)] if widths else needed
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(indent + line for line in lines)
 

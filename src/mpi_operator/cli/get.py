@@ -2,14 +2,15 @@
 
 import click
 
-from . import arguments, local_jobs, printers
+from . import arguments, job_changes, local_jobs, printers
 from .outcome import asynchronous
 
 
 @click.command("list")
+@click.option("--watch", "-w", is_flag=True, help="Then print each job that changes.")
 @arguments.OUTPUT
 @asynchronous
-async def list_command(output: str) -> None:
+async def list_command(watch: bool, output: str) -> None:
     """List your jobs on this machine.
 
     Running jobs come first, then finished ones.
@@ -17,8 +18,12 @@ async def list_command(output: str) -> None:
     \b
     Examples:
       mpijob list
+      mpijob list --watch
       mpijob list -o json | jq '.items[].metadata.name'
     """
+    if watch:
+        await job_changes.show(output)
+        return
     jobs = await local_jobs.all_jobs()
     if output != "table":
         items = [printers.as_object(job) for job in jobs]

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from mpi_operator.api import conditions, labels
 from mpi_operator.api.decode import decode_leniently
 from mpi_operator.api.types import CleanPodPolicy, MPIJob
@@ -64,9 +66,10 @@ async def watch_job(
     namespace: str,
     *,
     reads_log_of: Callable[[Manifest], bool] = lambda pod: True,
+    log: LogOptions = LogOptions(),
 ) -> AsyncIterator["JobStream"]:
     """Watch a job, its pods and the logs of the selected pods until the block ends."""
-    stream = JobStream(client, name, namespace, reads_log_of)
+    stream = JobStream(client, name, namespace, reads_log_of, log)
     async with asyncio.TaskGroup() as group:
         stream.start(group)
         try:
@@ -79,12 +82,18 @@ class JobStream:
     """Updates in the order in which they arrive; the lines of one pod in their own order."""
 
     def __init__(
-        self, client: Client, name: str, namespace: str, reads_log_of: Callable[[Manifest], bool]
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        reads_log_of: Callable[[Manifest], bool],
+        log: LogOptions = LogOptions(),
     ) -> None:
         self._client = client
         self._name = name
         self._namespace = namespace
         self._reads_log_of = reads_log_of
+        self._log = replace(log, follow=True)
         self._queue: asyncio.Queue[Update] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._objects: dict[str, Manifest] = {}
@@ -191,9 +200,11 @@ class JobStream:
 
     async def _read_log(self, pod: str, role: str, previous: "asyncio.Task[None] | None") -> None:
         """Read the log of one start of a container, after that of the previous start."""
+        options = self._log
         if previous is not None:
             await asyncio.wait([previous])
-        lines = self._client.log(pod, self._namespace, LogOptions(follow=True))
+            options = replace(options, tail_lines=None)  # the last lines were those of the first
+        lines = self._client.log(pod, self._namespace, options)
         try:
             async with aclosing(lines):
                 async for line in lines:

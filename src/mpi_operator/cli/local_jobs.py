@@ -107,10 +107,15 @@ class FinishedJob(LocalJob):
 
 async def all_jobs() -> list[LocalJob]:
     """Running jobs, then finished ones, the newest first."""
+    await reap()
+    return [*await running(), *finished()]
+
+
+async def reap() -> None:
+    """Turn killed runs into finished ones."""
     for runs in filter(Path.exists, run_directories.roots()):
         with suppress(OSError):  # reading must work where writing is not allowed
-            await asyncio.to_thread(run_directories.reap, runs)  # killed runs become finished ones
-    return [*await running(), *finished()]
+            await asyncio.to_thread(run_directories.reap, runs)
 
 
 async def running() -> list[RunningJob]:

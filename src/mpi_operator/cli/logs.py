@@ -1,18 +1,23 @@
-"""`mpijob logs`: print the log of the launcher or of a worker."""
+"""`mpijob logs`: print the logs of the launcher, of a worker or of all pods."""
 
+import math
 import sys
+from collections.abc import Iterable
 from contextlib import aclosing
 
 import click
 
 from mpi_operator.api import labels, names
-from mpi_operator.kube.client import Selector
+from mpi_operator.kube.client import LogOptions, Selector
 from mpi_operator.kube.resources import PODS, Manifest
 
 from . import arguments, local_jobs
+from .duration import Duration
 from .job_stream import JobChanged, JobDeleted, Line, Update, has_ended, role_of, watch_job
 from .local_jobs import LocalJob, RunningJob
 from .outcome import CommandError, asynchronous
+from .pod_order import by_role_and_index
+from .progress import short
 
 _LAST_LINES_SECONDS = 2.0
 
@@ -20,48 +25,97 @@ _LAST_LINES_SECONDS = 2.0
 @click.command("logs")
 @arguments.NAME
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the job ends.")
+@arguments.WORKER
 @click.option(
-    "--worker",
-    type=click.IntRange(min=0),
-    metavar="N",
-    show_default="the launcher",
-    help="Print the log of worker N.",
+    "--all", "-a", "is_all", is_flag=True, help="Print the logs of all pods, with their names."
 )
+@click.option(
+    "--tail", type=click.IntRange(min=0), metavar="N", help="Print only the last N lines."
+)
+@click.option(
+    "--since",
+    type=Duration(),
+    metavar="DURATION",
+    help="Print only lines that are not older than this, such as 90, 10m or 1h.",
+)
+@click.option("--timestamps", is_flag=True, help="Print the time of each line.")
 @arguments.RUN
 @asynchronous
-async def logs_command(name: str, follow: bool, worker: int | None, run: str | None) -> None:
-    """Print the log of the launcher or of a worker.
+async def logs_command(
+    name: str,
+    follow: bool,
+    worker: int | None,
+    is_all: bool,
+    tail: int | None,
+    since: float | None,
+    timestamps: bool,
+    run: str | None,
+) -> None:
+    """Print the log of the launcher, of a worker, or of all pods.
 
     With --follow, wait for a pod that has not started yet, continue with the next attempt if one
-    fails, and exit when the job ends. The logs of finished jobs are kept for a few days.
+    fails, and exit when the job ends. The logs of finished jobs are kept for a few days. Times are
+    exact to a quarter of a second.
 
     \b
     Examples:
       mpijob logs pi --follow
-      mpijob logs pi --worker 1
+      mpijob logs pi --worker 1 --tail 20
+      mpijob logs pi --all --since 10m --timestamps
     """
+    if is_all and worker is not None:
+        raise click.UsageError("--all and --worker exclude each other.")
     found = await local_jobs.find(name, run)
-    role, pod = _role_and_pod(found, worker)
-    if follow and isinstance(found, RunningJob):
-        await _follow(found, role, pod)
-    else:
-        await _print(found, role, pod)
-
-
-async def _print(found: LocalJob, role: labels.Role, pod: str) -> None:
-    """Print what the newest of the selected pods has printed so far."""
-    selector = labels.as_selector(labels.pod_selector(found.job))
-    field = f"metadata.name={pod}" if pod else ""
-    listing = await found.cluster.list(
-        PODS, found.namespace, Selector(labels=selector, fields=field)
+    selected = _Selected(found, worker, is_all=is_all)
+    options = LogOptions(
+        timestamps=timestamps,
+        tail_lines=tail,
+        since_seconds=None if since is None else math.ceil(since),
     )
-    of_role = (each for each in listing.items if role_of(each) == role)
-    newest = max(of_role, key=lambda each: each["metadata"]["creationTimestamp"], default=None)
-    if newest is None:
-        raise _no_log(found, pod or role)
-    async with aclosing(found.cluster.log(newest["metadata"]["name"], found.namespace)) as lines:
-        async for line in lines:
-            _write(line)
+    if follow and isinstance(found, RunningJob):
+        await _follow(found, selected, options)
+    else:
+        await _print(found, selected, options)
+
+
+class _Selected:
+    """The pods whose logs are printed."""
+
+    def __init__(self, found: LocalJob, worker: int | None, *, is_all: bool) -> None:
+        self.is_all = is_all
+        self.role = labels.Role.LAUNCHER if worker is None else labels.Role.WORKER
+        self.pod = ""
+        if worker is not None:
+            arguments.check_worker(found, worker)
+            self.pod = names.worker(found.job, worker)
+
+    def __contains__(self, pod: Manifest) -> bool:
+        is_named = self.pod in ("", pod["metadata"]["name"])
+        return self.is_all or (role_of(pod) == self.role and is_named)
+
+    def newest(self, pods: Iterable[Manifest]) -> list[Manifest]:
+        """The pods to read: of several launchers, and of several pods of one name, the last."""
+        found: dict[str, Manifest] = {}
+        for pod in sorted(pods, key=lambda each: str(each["metadata"]["creationTimestamp"])):
+            role = role_of(pod)
+            key = pod["metadata"]["name"] if role == labels.Role.WORKER else role
+            if pod in self:
+                found[key] = pod
+        return sorted(found.values(), key=by_role_and_index)
+
+
+async def _print(found: LocalJob, selected: _Selected, options: LogOptions) -> None:
+    """Print what the newest of the selected pods have printed so far."""
+    selector = labels.as_selector(labels.pod_selector(found.job))
+    listing = await found.cluster.list(PODS, found.namespace, Selector(labels=selector))
+    pods = selected.newest(listing.items)
+    if not pods:
+        raise _no_log(found, selected.pod or selected.role)
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        async with aclosing(found.cluster.log(name, found.namespace, options)) as lines:
+            async for line in lines:
+                _write(Line(name, role_of(pod), line), with_name=selected.is_all)
 
 
 def _no_log(found: LocalJob, pod: str) -> CommandError:
@@ -73,19 +127,19 @@ def _no_log(found: LocalJob, pod: str) -> CommandError:
     )
 
 
-async def _follow(found: RunningJob, role: labels.Role, pod: str) -> None:
+async def _follow(found: RunningJob, selected: _Selected, options: LogOptions) -> None:
     """Print what the selected pods print, until the job ends."""
-
-    def is_selected(other: Manifest) -> bool:
-        return role_of(other) == role and pod in ("", other["metadata"]["name"])
-
     async with watch_job(
-        found.cluster, found.name, found.namespace, reads_log_of=is_selected
+        found.cluster,
+        found.name,
+        found.namespace,
+        reads_log_of=selected.__contains__,
+        log=options,
     ) as stream:
         while not _is_last(update := await stream.next()):
-            _show(update)
+            _show(update, selected)
         async for update in stream.rest(_LAST_LINES_SECONDS):
-            _show(update)
+            _show(update, selected)
 
 
 def _is_last(update: Update) -> bool:
@@ -94,32 +148,13 @@ def _is_last(update: Update) -> bool:
     )
 
 
-def _show(update: Update) -> None:
+def _show(update: Update, selected: _Selected) -> None:
     if isinstance(update, Line):
-        _write(update.printed)
+        _write(update, with_name=selected.is_all)
 
 
-def _write(line: bytes) -> None:
+def _write(line: Line, *, with_name: bool) -> None:
     out = sys.stdout.buffer  # a log need not be text
-    out.write(line + b"\n")
+    name = f"{short(line.pod, line.role)} | ".encode() if with_name else b""
+    out.write(name + line.printed + b"\n")
     out.flush()
-
-
-def _workers(count: int) -> str:
-    match count:
-        case 0:
-            return "it has no workers"
-        case 1:
-            return "its only worker is 0"
-        case _:
-            return f"its workers are 0 to {count - 1}"
-
-
-def _role_and_pod(found: LocalJob, worker: int | None) -> tuple[labels.Role, str]:
-    """The role, and the name of the pod if it is a worker."""
-    if worker is None:
-        return labels.Role.LAUNCHER, ""
-    count = found.job.spec.worker_count
-    if worker >= count:
-        raise CommandError(f"no worker {worker} in {found}: {_workers(count)}")
-    return labels.Role.WORKER, names.worker(found.job, worker)

@@ -12,12 +12,12 @@ from .local_jobs import LocalJob
 # Annotations that exist only in the output: they are about the run, not part of the job.
 RUN = "mpi-operator.kubeflow.org/run"
 STATE = "mpi-operator.kubeflow.org/state"
-_HEAD = ("NAME", "RUN", "STATE", "WORKERS", "AGE")
+HEAD = ("NAME", "RUN", "STATE", "WORKERS", "AGE")
 
 
 def as_table(jobs: Sequence[LocalJob]) -> str:
     now = datetime.now(UTC)
-    return table([_HEAD, *(_row(each, now) for each in jobs)])
+    return table([HEAD, *(row(each, now) for each in jobs)])
 
 
 def as_object(each: LocalJob) -> Manifest:
@@ -40,6 +40,7 @@ def as_text(value: Mapping[str, Any], output: str) -> str:
     return text.rstrip()
 
 
-def _row(each: LocalJob, now: datetime) -> tuple[str, ...]:
+def row(each: LocalJob, now: datetime) -> tuple[str, ...]:
+    """A job as a row of a table."""
     created = age(each.job.metadata.creation_timestamp, now)
     return (each.name, each.run, each.state, workers(each.job), created)

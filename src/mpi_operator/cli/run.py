@@ -1,6 +1,7 @@
 """`mpijob run`: run a job on this machine, from its file to its exit code."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -132,6 +133,13 @@ class _RunCommand(click.Command):
     is_flag=True,
     help="Keep the directories of the pods (volumes, temporary files) until `mpijob delete`.",
 )
+@click.option(
+    "--detach",
+    "-d",
+    is_flag=True,
+    help="Run the job in the background, also after this terminal is closed. Use `mpijob wait`, "
+    "`logs` and `delete` to follow and stop it.",
+)
 @arguments.unit_options
 @click.option("--quiet", "-q", is_flag=True, help="Print only the output of the job.")
 @click.option(
@@ -152,6 +160,7 @@ def run_command(
     oversubscribe: bool,
     sandbox: str | None,
     keep: bool,
+    detach: bool,
     quiet: bool,
     output: str | None,
     dry_run: bool,
@@ -180,6 +189,7 @@ def run_command(
       mpijob run job.yaml --volume data=./data --configmap train=./config
       mpijob run job.yaml --timeout 10m --keep
       mpijob run job.yaml -o json | jq .
+      mpijob run job.yaml --detach && mpijob wait pi
     """
     # Imported here, so that --help prints at once.
     from . import run_input  # noqa: PLC0415
@@ -207,4 +217,10 @@ def run_command(
         out.notice(f"warning: {warning}")
     for notice in workload.notices:
         out.notice(notice)
+    if detach:
+        from . import detached  # noqa: PLC0415 — few runs need it
+
+        run = detached.start(partial(runner.run, workload, options))
+        detached.announce([job.job.metadata.name for job in workload.jobs], run, output)
+        return
     sys.exit(runner.run(workload, options, out))

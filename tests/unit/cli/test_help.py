@@ -18,6 +18,8 @@ VERBS = [
     "get",
     "describe",
     "logs",
+    "wait",
+    "exec",
     "scale",
     "suspend",
     "resume",

@@ -6,16 +6,16 @@ for "the last ten minutes".
 """
 
 import asyncio
-import bisect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
-
 from mpi_operator.kube.client import LogOptions
+
+from . import log_times
+from .log_times import SizeHistory
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.05
@@ -23,34 +23,6 @@ _TAIL_BYTES = 1 << 16
 # How much of a log goes into a status, as in Kubernetes.
 _MESSAGE_LINES = 80
 _MESSAGE_BYTES = 2048
-
-
-class SizeHistory(msgspec.Struct):
-    """When a file had which size."""
-
-    path: Path
-    times: list[float] = msgspec.field(default_factory=list)
-    sizes: list[int] = msgspec.field(default_factory=list)
-
-    def note(self, now: float) -> None:
-        """Note the size if it has grown."""
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return
-        if size > (self.sizes[-1] if self.sizes else 0):
-            self.times.append(now)
-            self.sizes.append(size)
-
-    def start_of(self, moment: float) -> int:
-        """The offset of the first byte written after a moment."""
-        index = bisect.bisect_left(self.times, moment)
-        return self.sizes[index - 1] if index else 0
-
-    def time_of(self, offset: int) -> float | None:
-        """When a byte was written, or a little later; None if it was not noted yet."""
-        index = bisect.bisect_right(self.sizes, offset)
-        return self.times[index] if index < len(self.times) else None
 
 
 class ContainerLogs:
@@ -66,9 +38,10 @@ class ContainerLogs:
         """A descriptor for the output of the next start."""
         number = len(self._starts)
         history = SizeHistory(self._directory / f"{number}.log")
+        self._save_times()
         self._starts.append(history)
         if number > 1:
-            self._starts[number - 2].path.unlink(missing_ok=True)
+            self._starts[number - 2].remove()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return os.open(history.path, flags, 0o644)
 
@@ -84,7 +57,13 @@ class ContainerLogs:
     def end(self) -> None:
         """Nothing more will be printed: end all streams that follow the log."""
         self.note_size()
+        self._save_times()
         self._ended.set()
+
+    def _save_times(self) -> None:
+        with suppress(OSError):  # a full disk must not end a pod
+            if self._starts:
+                self._starts[-1].save()
 
     def last_lines(self) -> str:
         """The last lines, for the status of a failed container."""
@@ -99,17 +78,37 @@ class ContainerLogs:
             index = len(self._starts) - 1
         if index < 0:
             return
-        history = self._starts[index]
-        start = _start(history, options.tail_lines, options.since_seconds)
         has_ended: Callable[[], bool] = lambda: (  # noqa: E731
             not follow or self._ended.is_set() or index < len(self._starts) - 1
         )
-        chunks = _chunks(history.path, start, has_ended, self._ended)
-        async with aclosing(_lines(chunks)) as lines:
-            offset = start
-            async for line, length in lines:
-                yield _stamped(line, history, offset) if options.timestamps else line
-                offset += length
+        async with aclosing(_read(self._starts[index], options, has_ended, self._ended)) as lines:
+            async for line in lines:
+                yield line
+
+
+async def recorded_lines(
+    path: Path, options: LogOptions = LogOptions()
+) -> AsyncGenerator[bytes, None]:
+    """The lines of a log that has ended, from its file."""
+    ended = asyncio.Event()
+    ended.set()
+    async with aclosing(_read(log_times.saved(path), options, lambda: True, ended)) as lines:
+        async for line in lines:
+            yield line
+
+
+async def _read(
+    history: SizeHistory,
+    options: LogOptions,
+    has_ended: Callable[[], bool],
+    ended: asyncio.Event,
+) -> AsyncGenerator[bytes, None]:
+    offset = _start(history, options.tail_lines, options.since_seconds)
+    chunks = _chunks(history.path, offset, has_ended, ended)
+    async with aclosing(_lines(chunks)) as lines:
+        async for line, length in lines:
+            yield history.stamped(line, offset) if options.timestamps else line
+            offset += length
 
 
 def _start(history: SizeHistory, tail_lines: int | None, since_seconds: int | None) -> int:
@@ -179,12 +178,6 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[bytes, in
             yield line, len(line) + 1
     if rest:
         yield rest, len(rest)
-
-
-def _stamped(line: bytes, history: SizeHistory, offset: int) -> bytes:
-    seconds = history.time_of(offset)
-    moment = datetime.fromtimestamp(seconds, UTC) if seconds else datetime.now(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line
 
 
 def _last_lines(path: Path) -> str:

@@ -15,6 +15,7 @@ from .config_sources import Lookup, Sources
 from .container_env import Tools
 from .host_files import MountPoints
 from .pod_dns import PodDNS
+from .pod_logs import HOME
 from .volumes import Volume
 
 # Runs what an agent of one pod asks for in another pod.
@@ -72,7 +73,7 @@ class PodContext(msgspec.Struct, frozen=True):
     @property
     def home(self) -> Path:
         """The directory that containers see as `/.pod`."""
-        return self.directory / "pod"
+        return self.directory / HOME
 
     @property
     def grace_seconds(self) -> float:

@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from . import log_times
+
 KEEP = "keep"
 LOGS = "logs"
+HOME = "pod"  # what containers see as `/.pod`
 TRUNCATED = b"[the beginning of this log was truncated]"
 PODS = "pods"
 _GONE = "gone"
@@ -26,6 +29,12 @@ def create(pod_directory: Path, pod: str) -> None:
     logs = pod_directory / LOGS
     logs.mkdir(parents=True, exist_ok=True)
     (logs / _POD_NAME).write_text(pod)
+
+
+def directory_of(run: Path, pod: str) -> Path | None:
+    """The directory of the last pod of this name that has not been deleted."""
+    owned = [each for each in (run / PODS).glob("*/") if _pod_name(each / LOGS) == pod]
+    return max(owned, key=lambda each: int(each.name.partition("-")[0]), default=None)
 
 
 def remove_pod(pod_directory: Path) -> None:
@@ -65,6 +74,7 @@ def truncate(collected: Path, total_bytes: int, minimum: int) -> None:
 
 
 def _keep_end(file: Path, size: int) -> None:
+    history, before = log_times.saved(file), file.stat().st_size
     shorter = file.with_suffix(".part")
     with file.open("rb") as whole, shorter.open("wb") as part:
         whole.seek(-size, os.SEEK_END)
@@ -72,6 +82,7 @@ def _keep_end(file: Path, size: int) -> None:
         part.write(TRUNCATED + b"\n")
         part.write(whole.read(size))
     shorter.rename(file)
+    history.shifted(before - file.stat().st_size).save()
 
 
 def _directories(run: Path) -> Iterator[Path]:

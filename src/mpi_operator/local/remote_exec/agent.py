@@ -72,13 +72,13 @@ def main(arguments: list[str]) -> int:
     _open_standard_descriptors()
     try:
         request = _rank(words[1:]) if words[:1] == ["--rank"] else ["run", *parse(words)]
-        node = _connect(address)
-        _ask(node, request)
+        node = connect(address)
+        ask(node, request)
     except (OSError, ValueError) as error:
-        return _fail(f"mpi-operator: {error}")
+        return fail(f"mpi-operator: {error}")
     for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2):
         signal(number, lambda number, _: _forward(node, number))
-    return _answer(node)
+    return answer(node)
 
 
 def _open_standard_descriptors() -> None:
@@ -90,7 +90,8 @@ def _open_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
-def _connect(address: str) -> socket:
+def connect(address: str) -> socket:
+    """A connection to the server of a pod."""
     node = socket(AF_UNIX, SOCK_STREAM, 0)
     # From its own directory, because the address of a socket may have no more than 107 characters.
     os.chdir(os.path.dirname(address))
@@ -103,10 +104,11 @@ def _rank(words: list[str]) -> list[str]:
     return ["rank", os.getcwd(), str(len(words)), *words, *variables]
 
 
-def _ask(node: socket, fields: list[str]) -> None:
+def ask(node: socket, fields: list[str], stdio: tuple[int, int, int] = (0, 1, 2)) -> None:
+    """Send a request with the input and outputs of its command."""
     request = _NUL.join(map(os.fsencode, fields))
     data = len(request).to_bytes(4, "big") + request
-    descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in stdio)
     sent = node.sendmsg([data], [(SOL_SOCKET, SCM_RIGHTS, descriptors)])
     if sent < len(data):
         node.sendall(data[sent:])
@@ -119,18 +121,20 @@ def _forward(node: socket, number: int) -> None:
         pass  # the command has just ended
 
 
-def _answer(node: socket) -> int:
-    answer = b""
+def answer(node: socket) -> int:
+    """Wait for the end of the command; its exit code."""
+    received = b""
     while chunk := node.recv(4096):
-        answer += chunk
-    if not answer:
-        return _fail("mpi-operator: the local node has stopped")
-    if len(answer) > 1:
-        _fail(answer[1:].decode(errors="replace"))
-    return answer[0]
+        received += chunk
+    if not received:
+        return fail("mpi-operator: the local node has stopped")
+    if len(received) > 1:
+        fail(received[1:].decode(errors="replace"))
+    return received[0]
 
 
-def _fail(sentence: str) -> int:
+def fail(sentence: str) -> int:
+    """Print why there is no command; the exit code for that."""
     os.write(2, f"{sentence}\n".encode())
     return _FAILED
 

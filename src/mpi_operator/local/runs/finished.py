@@ -1,10 +1,11 @@
 """Reads the record of a finished run: its objects and logs as they were last."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Protocol
 
-from mpi_operator.kube.client import Listing, Selector
+from mpi_operator.kube.client import Listing, LogOptions, Selector
 from mpi_operator.kube.resources import PODS, Manifest, Resource
 from mpi_operator.local.apiserver import api_errors
 from mpi_operator.local.apiserver.selectors import parse_selection
@@ -12,6 +13,7 @@ from mpi_operator.local.apiserver.served_kinds import BUILT_IN, Kind
 from mpi_operator.local.apiserver.stored_object import encode_object
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.kubelet import pod_logs
+from mpi_operator.local.kubelet.container_logs import recorded_lines
 
 from . import records
 
@@ -23,7 +25,9 @@ class Reader(Protocol):
         self, resource: Resource, namespace: str = "", selector: Selector = Selector()
     ) -> Listing: ...
 
-    def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]: ...
+    def log(
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
+    ) -> AsyncGenerator[bytes, None]: ...
 
 
 class FinishedRun:
@@ -44,7 +48,9 @@ class FinishedRun:
             "0",
         )
 
-    async def log(self, name: str, namespace: str) -> AsyncGenerator[bytes, None]:
+    async def log(
+        self, name: str, namespace: str, options: LogOptions = LogOptions()
+    ) -> AsyncGenerator[bytes, None]:
         """The log lines of the main container of a pod."""
         pods = (await self.list(PODS, namespace, Selector(fields=f"metadata.name={name}"))).items
         if not pods:
@@ -52,9 +58,9 @@ class FinishedRun:
         container = default_container(pods[-1])
         file = pod_logs.newest(self.directory / pod_logs.LOGS, name, container)
         if file is not None:
-            with file.open("rb") as lines:
-                for line in lines:
-                    yield line.removesuffix(b"\n")
+            async with aclosing(recorded_lines(file, options)) as lines:
+                async for line in lines:
+                    yield line
 
 
 def _is_of(resource: Resource, manifest: Manifest) -> bool:

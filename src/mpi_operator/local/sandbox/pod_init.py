@@ -199,6 +199,7 @@ def _exec_in_container(
     try:
         set_wakeup_fd(-1)
         os.setsid()
+        _take_terminal(descriptors[0])
         init.enter(message["container"])
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
@@ -210,6 +211,19 @@ def _exec_in_container(
         os.write(reporter, f"{error.errno or 0} {describe(error)}".encode()[:4000])
     finally:
         os._exit(127)
+
+
+def _take_terminal(descriptor: int) -> None:
+    """Let the terminal of an `mpijob exec` control the new session, so that Ctrl-C works."""
+    if not os.isatty(descriptor):
+        return
+    from fcntl import ioctl  # noqa: PLC0415 — few programs have a terminal
+    from termios import TIOCSCTTY  # noqa: PLC0415
+
+    try:  # noqa: SIM105
+        ioctl(descriptor, TIOCSCTTY, 0)
+    except OSError:
+        pass  # it controls another session
 
 
 def _chdir(directory: str) -> None:

@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import time
+from datetime import datetime
 
 import pytest
 
 from mpi_operator.kube.client import LogOptions
-from mpi_operator.local.kubelet.container_logs import ContainerLogs, SizeHistory
+from mpi_operator.local.kubelet.container_logs import ContainerLogs, recorded_lines
+from mpi_operator.local.kubelet.log_times import SizeHistory, saved
 from tests.support.waiting import until
 
 
@@ -61,7 +64,11 @@ async def test_the_start_before(logs):
 async def test_only_two_starts_are_kept(logs, tmp_path):
     for number in range(5):
         os.close(write(logs, f"{number}\n"))
-    assert len(list((tmp_path / "logs").iterdir())) == 2
+    assert sorted(each.name for each in (tmp_path / "logs").iterdir()) == [
+        "3.log",
+        "3.times",
+        "4.log",
+    ]
 
 
 async def test_following_to_the_end(logs):
@@ -96,3 +103,30 @@ async def test_the_message_of_a_failure_is_its_last_lines(logs):
     os.close(write(logs, "".join(f"line {number}\n" for number in range(1000))))
     assert logs.last_lines().endswith("line 998\nline 999\n")
     assert len(logs.last_lines()) <= 2048
+
+
+async def test_a_log_that_has_ended_has_its_times(logs, tmp_path):
+    os.close(write(logs, "a\nb\n"))
+    logs.end()
+    path = tmp_path / "logs" / "0.log"
+    options = LogOptions(timestamps=True, tail_lines=1, since_seconds=60)
+    [line] = [each async for each in recorded_lines(path, options)]
+    assert line.endswith(b"Z b")
+    assert abs(datetime.fromisoformat(line.split()[0].decode()).timestamp() - time.time()) < 60
+
+
+async def test_times_follow_a_log_that_lost_its_beginning(tmp_path):
+    path = tmp_path / "0.log"
+    path.write_text("new\n")
+    SizeHistory(path, [1.0, 2.0], [100, 104]).shifted(100).save()
+    assert saved(path).time_of(0) == 2.0
+
+
+async def test_a_log_of_a_killed_run_has_one_time(tmp_path):
+    path = tmp_path / "0.log"
+    path.write_text("a\nb\n")
+    os.utime(path, (5, 5))
+    assert [line async for line in recorded_lines(path, LogOptions(timestamps=True))] == [
+        b"1970-01-01T00:00:05.000000Z a",
+        b"1970-01-01T00:00:05.000000Z b",
+    ]

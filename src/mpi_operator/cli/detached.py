@@ -1,0 +1,110 @@
+"""`mpijob run --detach`: the run goes on in a process of its own, without a terminal.
+
+The process is forked when the job has been read, so that errors in the file end the command as they
+always do. The command itself ends when other verbs can find the job:
+
+    mpijob run --detach ──fork──► setsid, ignore SIGHUP, no terminal ──► runs the job
+            ◄──────────────── "it runs", or why it does not ─────────────┘
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import click
+import msgspec
+
+from mpi_operator.local.runs import run_directories
+
+from .job_stream import JobChanged, Update
+from .outcome import FAILURE, INVALID_INPUT, CommandError, InvalidInput
+from .output import Output, TextOutput
+
+
+class _Report(msgspec.Struct, frozen=True):
+    """What the process reports once: that the job runs, or why it does not."""
+
+    error: str = ""
+    command: str = ""
+    exit_code: int = 0
+
+
+class _DetachedOutput(TextOutput):
+    """Prints nothing: `mpijob logs` has the output of the job. Reports when the job exists."""
+
+    def __init__(self, report: Callable[[], None]) -> None:
+        super().__init__(is_quiet=True)
+        self._report = report
+
+    def show(self, update: Update) -> None:
+        if isinstance(update, JobChanged):
+            self._report()
+
+
+def start(run: Callable[[Output], int]) -> str:
+    """Have a process of its own run a job; the name of its run. CommandError if it cannot."""
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _run_detached(run, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        line = pipe.readline()
+    if not line:
+        raise CommandError("the detached run ended before the job was created")
+    report = msgspec.json.decode(line, type=_Report)
+    if report.error:
+        is_invalid = report.exit_code == INVALID_INPUT
+        raise (InvalidInput if is_invalid else CommandError)(report.error, report.command)
+    return _run_of(pid)
+
+
+def announce(jobs: Sequence[str], run: str, output: str | None) -> None:
+    """Say how the jobs are called, and how to follow them."""
+    for name in jobs:
+        if output == "json":
+            click.echo(msgspec.json.encode({"type": "detached", "job": name, "run": run}).decode())
+            continue
+        click.echo(f"{name} started in the background (run {run})")
+        click.echo(f"mpijob logs {name} --follow  # shows its output", err=True)
+        click.echo(f"mpijob wait {name}           # waits for its end", err=True)
+
+
+def _run_of(pid: int) -> str:
+    names = [each.name for each in run_directories.directories()]
+    return next((name for name in names if name.startswith(f"{pid}-")), str(pid))
+
+
+def _run_detached(run: Callable[[Output], int], writer: int) -> NoReturn:
+    """In the new process: leave the terminal, run the job, report once. Never returns."""
+    code = FAILURE
+    try:
+        _leave_terminal()
+        code = run(_DetachedOutput(lambda: _report(writer, _Report())))
+    except CommandError as error:
+        _report(writer, _Report(error.message, error.command, error.exit_code))
+    except BaseException as error:
+        _report(writer, _Report(f"the detached run failed: {error!r}", exit_code=FAILURE))
+    finally:
+        os._exit(code)
+
+
+def _leave_terminal() -> None:
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+
+
+def _report(writer: int, report: _Report) -> None:
+    try:
+        os.write(writer, msgspec.json.encode(report) + b"\n")
+        os.close(writer)
+    except OSError:
+        pass  # it has reported already, or the command was killed: the job runs all the same
