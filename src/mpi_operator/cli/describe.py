@@ -12,10 +12,11 @@ from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
 from . import arguments, local_jobs, printers
-from .format import age, gist, table, workers
+from .format import age, gist, table
 from .job_stream import detail_of
 from .local_jobs import FinishedJob, LocalJob
 from .outcome import asynchronous
+from .pod_column import ENDED, state_of
 from .pod_order import by_role_and_index
 
 _INDENT = "  "
@@ -61,7 +62,7 @@ def description(
         [
             ("run", found.run),
             ("state", found.state),
-            ("workers", f"{workers(job)} running"),
+            ("workers", f"{found.workers} running"),
             ("slots", f"{job.spec.slots_per_worker} per worker"),
             ("MPI", job.spec.mpi_implementation.value),
             ("created", f"{age(job.metadata.creation_timestamp, now)} ago"),
@@ -70,10 +71,9 @@ def description(
         _INDENT,
     )
     yield from _section("conditions", [_condition(each, now) for each in job.status.conditions])
-    is_finished = isinstance(found, FinishedJob)
-    rows = [
-        _pod(each, now, is_finished=is_finished) for each in sorted(pods, key=by_role_and_index)
-    ]
+    is_over = isinstance(found, FinishedJob)
+    current = current_pods(pods, job.spec.worker_count)
+    rows = [_pod(each, now, is_over=is_over) for each in current]
     yield from _section("pods", rows)
     newest = sorted(events, key=_time)[-_LAST_EVENTS:]
     yield from _section("events", [_event(each, now) for each in newest])
@@ -89,13 +89,31 @@ def _condition(each: Condition, now: datetime) -> tuple[str, ...]:
     return (each.type, answer, f"for {age(each.last_transition_time, now)}", gist(each.message))
 
 
-def _pod(pod: Manifest, now: datetime, *, is_finished: bool) -> tuple[str, ...]:
+def _pod(pod: Manifest, now: datetime, *, is_over: bool) -> tuple[str, ...]:
     metadata = pod["metadata"]
-    phase = pod.get("status", {}).get("phase", "Pending")
-    if "deletionTimestamp" in metadata and not is_finished:
-        phase = "Terminating"
-    created = age(_parsed(metadata["creationTimestamp"]), now)
-    return metadata["name"], phase, created, gist(detail_of(pod))
+    state = state_of(pod, is_over=is_over)
+    detail = "" if state == ENDED else gist(detail_of(pod))
+    return metadata["name"], state, age(_parsed(metadata["creationTimestamp"]), now), detail
+
+
+def current_pods(pods: Sequence[Manifest], worker_count: int) -> list[Manifest]:
+    """The pods that a job had last: not those of workers that it was scaled down from.
+
+    A record also has pods that were deleted, and of a worker that was replaced all of them.
+    """
+    newest = {each["metadata"]["name"]: each for each in sorted(pods, key=_created)}
+    kept = (each for each in newest.values() if _index(each) < worker_count)
+    return sorted(kept, key=by_role_and_index)
+
+
+def _index(pod: Manifest) -> int:
+    """The index of a worker; -1 for the launcher."""
+    role, numbers = by_role_and_index(pod)
+    return numbers[0] if role == labels.Role.WORKER and numbers else -1
+
+
+def _created(pod: Manifest) -> str:
+    return str(pod["metadata"]["creationTimestamp"])
 
 
 def _event(event: Manifest, now: datetime) -> tuple[str, ...]:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from mpi_operator.api.types import MPIJob
-
 _FRAME = " \t-=*#"  # programs frame their messages with these
 _MAX_GIST = 160
 
@@ -12,12 +10,6 @@ _MAX_GIST = 160
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 worker`, `2 workers`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def workers(job: MPIJob) -> str:
-    """Running workers of all workers: `1/2`."""
-    status = job.status.replica_statuses.worker
-    return f"{status.active if status else 0}/{job.spec.worker_count}"
 
 
 def age(since: datetime | None, now: datetime) -> str:

@@ -17,6 +17,8 @@ from mpi_operator.kube.client import Client, EventType, LogOptions, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.default_container import default_container
 
+from .pod_column import failed_init_container
+
 
 class JobChanged(NamedTuple):
     """The job was added or modified."""
@@ -234,13 +236,22 @@ def starts_of(pod: Manifest) -> int:
 
 
 def detail_of(pod: Manifest) -> str:
-    """Why a pod is pending, if its status says so."""
+    """Why a pod is pending or was restarted, if its status says so.
+
+    Not that it waits for a restart: its Job may end it instead.
+    """
     status = pod.get("status", {})
     for condition in status.get("conditions") or ():
         if condition.get("reason") == "Unschedulable":
             return str(condition.get("message", ""))
+    if failed := failed_init_container(pod):
+        return f"init container {failed[0]} failed with exit code {failed[1]}"
     for container in status.get("containerStatuses") or ():
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("message"):
+        state = container.get("state") or {}
+        waiting = state.get("waiting") or {}
+        if waiting.get("message") and waiting.get("reason") != "CrashLoopBackOff":
             return str(waiting["message"])
+        ended = (container.get("lastState") or {}).get("terminated") or {}
+        if "running" in state and ended:
+            return f"restart {container.get('restartCount')} after exit code {ended['exitCode']}"
     return ""

@@ -56,6 +56,17 @@ class LocalJob:
         return f"{self.name}: {last.message if last else 'the operator has not seen it yet'}"
 
     @property
+    def workers(self) -> str:
+        """Running workers of all workers: `1/2`."""
+        return f"{self._running_workers}/{self.job.spec.worker_count}"
+
+    @property
+    def _running_workers(self) -> int:
+        status = self.job.status.replica_statuses.worker
+        # Workers that a job was scaled down from still count until they have ended.
+        return min(status.active if status else 0, self.job.spec.worker_count)
+
+    @property
     def kept(self) -> Path | None:
         """The directory of its files, if they were kept."""
         return None
@@ -99,6 +110,10 @@ class FinishedJob(LocalJob):
     def kept(self) -> Path | None:
         directory = self.cluster.directory
         return directory if records.is_kept(directory) else None
+
+    @property
+    def _running_workers(self) -> int:
+        return 0  # nothing outlives a run, whatever its last status says
 
     @property
     def _has_ended(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mpi_operator.kube.resources import Manifest
 
-from .format import age, table, workers
+from .format import age, table
 from .local_jobs import LocalJob
 
 # Annotations that exist only in the output: they are about the run, not part of the job.
@@ -43,4 +43,4 @@ def as_text(value: Mapping[str, Any], output: str) -> str:
 def row(each: LocalJob, now: datetime) -> tuple[str, ...]:
     """A job as a row of a table."""
     created = age(each.job.metadata.creation_timestamp, now)
-    return (each.name, each.run, each.state, workers(each.job), created)
+    return (each.name, each.run, each.state, each.workers, created)
