@@ -30,7 +30,7 @@ from .workload import LoadedJob, Workload
 _LAST_LINES_SECONDS = 2.0
 _PLAIN = (
     "Pods run as plain processes, because namespaces are not available: {why}. Volume paths are "
-    "translated, and every pod has the host name of this machine"
+    "translated, and the kernel gives every pod the host name of this machine"
 )
 
 

@@ -55,6 +55,8 @@ class PodContext(msgspec.Struct, frozen=True):
     gpus: Sequence[str] = ()
     shared_memory: Path | None = None
     """Where its processes share memory, if it has no `/dev/shm` of its own."""
+    link: Path | None = None
+    """Another path of its directory, if that has spaces and programs get to see it."""
     volumes: dict[str, Volume] = msgspec.field(default_factory=dict)
     """The volumes that are ready."""
 
@@ -71,9 +73,14 @@ class PodContext(msgspec.Struct, frozen=True):
         return str(self.pod["spec"].get("hostname") or self.key.name)
 
     @property
+    def root(self) -> Path:
+        """The path of its directory for programs."""
+        return self.link or self.directory
+
+    @property
     def home(self) -> Path:
         """The directory that containers see as `/.pod`."""
-        return self.directory / HOME
+        return self.root / HOME
 
     @property
     def grace_seconds(self) -> float:
@@ -89,4 +96,4 @@ class PodContext(msgspec.Struct, frozen=True):
 
     def termination_log(self, container: str) -> Path:
         """Where a container writes its termination message."""
-        return self.directory / "termination" / container
+        return self.root / "termination" / container

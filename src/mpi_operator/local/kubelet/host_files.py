@@ -81,6 +81,15 @@ def make_shared_memory(run: Path, pod: str) -> Path | None:
     return place / pod
 
 
+def link_without_spaces(pod: Path, shared_memory: Path | None) -> Path | None:
+    """A link to the directory of a pod if its path has spaces, where MPIs split commands."""
+    if shared_memory is None or not any(map(str.isspace, str(pod))):
+        return None
+    link = shared_memory / "pod"
+    link.symlink_to(pod, target_is_directory=True)
+    return link
+
+
 def remove(run: Path) -> None:
     """Remove all that a run made outside its directory. Safe to call twice."""
     _remove_mount_points(run)

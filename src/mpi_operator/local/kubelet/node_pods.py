@@ -69,6 +69,6 @@ class RemoteExec(msgspec.Struct, frozen=True):
             raise Unreachable(f"Could not resolve hostname {host}. Known hosts: {known}")
         try:
             async with asyncio.timeout(_EXEC_SECONDS):
-                return await runner.execute(request)
+                return await runner.execute(request, self.pods.find(caller))
         except TimeoutError:
             raise Unreachable(f"{host} did not start within {_EXEC_SECONDS:.0f}s") from None

@@ -19,8 +19,10 @@ from mpi_operator.kube.resources import Key, Manifest, Resource
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Unreachable
+from mpi_operator.local.sandbox.path_translation import Translation
 from mpi_operator.local.sandbox.protocol import (
     Command,
+    Mount,
     Process,
     Sandbox,
     SandboxConfig,
@@ -116,16 +118,26 @@ class PodRunner:
                 with suppress(Missing):
                     await self._prepare_volume(volume)
 
-    async def execute(self, request: Request) -> Process:
-        """Run what an agent asks for in the main container, once that runs."""
+    @property
+    def in_container(self) -> Translation:
+        """From the places of its own files on this machine to the paths of its main container."""
+        config, root = self._default.config, self._context.root
+        mounts = config.mounts if config else ()
+        own = [each for each in mounts if each.source.is_relative_to(root)]
+        return Translation([Mount(Path(each.target), str(each.source)) for each in own])
+
+    async def execute(self, request: Request, caller: "PodRunner | None" = None) -> Process:
+        """Run what an agent of the caller asks for in the main container, once that runs."""
         container = self._default
         await container.running.wait()
         if container.config is None or self._sandbox is None or self._stopping.is_set():
             raise Unreachable(f"{self.key.name} is not running")
         own = container.config.command
         if request.rank:
-            env = {**request.rank.env, **container.config.identity, "TMPDIR": own.env["TMPDIR"]}
-            command = Command(request.rank.argv, env, request.rank.directory)
+            names = caller.in_container if caller else Translation([])
+            env = stand_ins.rank_environment(request.rank.env, own.env, names)
+            argv = [names(word) for word in request.rank.argv]
+            command = Command(argv, env, names(request.rank.directory))
         else:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
@@ -176,7 +188,7 @@ class PodRunner:
 
     async def _prepare_volume(self, volume: Manifest) -> None:
         context = self._context
-        directory = context.directory / "volumes"
+        directory = context.root / "volumes"
         context.volumes[volume["name"]] = await volumes.prepare(volume, directory, context.sources)
 
     def _report_missing(self, missing: Missing) -> None:

@@ -4,7 +4,9 @@
 
 It finds the host of each rank as `mpirun` would: from `--hostfile`, `--host`, or the default
 hostfile. Then it execs the real `mpirun` with a single host that has all slots, itself, and starts
-each rank through the agent; the node reads in HOSTS which pod the rank belongs to.
+each rank through the agent; the node reads in HOSTS which pod the rank belongs to. On a cluster a
+rank does not get the variables of the launcher, unless `-x` says so; LAUNCHER_ONLY has the names of
+those.
 
 A program of its own that imports next to nothing, because it delays every start. So it is given the
 names of variables (`mpi_variables`), separated by commas.
@@ -15,6 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence  # costs nothing: `os` has it loaded
 
 HOSTS = "MPI_OPERATOR_HOSTS"
+LAUNCHER_ONLY = "MPI_OPERATOR_LAUNCHER_ONLY"
 
 _HOSTFILE = ("hostfile", "machinefile", "default-hostfile")
 _HOST = ("host", "H")
@@ -38,24 +41,38 @@ OPTION_WORDS = dict.fromkeys(
 )
 
 
+def split_options(words: list[str]) -> tuple[list[tuple[str, str, list[str]]], list[str]]:
+    """The options of a command line as name, value and words; and the rest: the program."""
+    options = list[tuple[str, str, list[str]]]()
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        name, has_value, value = rest[0].lstrip("-").partition("=")
+        count = 1 if has_value else 1 + OPTION_WORDS.get(name, 0)
+        option, rest = rest[:count], rest[count:]
+        options.append((name, value if has_value else " ".join(option[1:]), option))
+    return options, rest
+
+
 def split_hosts(
     words: list[str], hostfile_variables: Sequence[str]
 ) -> tuple[dict[str, str], list[str]]:
     """What a command line says about hosts (`hostfile`, `host`), and the rest of it."""
     given: dict[str, str] = {}
-    kept, rest = list[str](), list(words)
-    while rest and rest[0].startswith("-"):
-        name, has_value, value = rest[0].lstrip("-").partition("=")
-        count = 1 if has_value else 1 + OPTION_WORDS.get(name, 0)
-        option, rest = rest[:count], rest[count:]
+    options, kept = split_options(words)[0], list[str]()
+    for name, value, option in options:
         kind = "hostfile" if name in _HOSTFILE else "host" if name in _HOST else ""
-        if option[0].lstrip("-") == "x" and option[-1].partition("=")[0] in hostfile_variables:
+        if name == "x" and value.partition("=")[0] in hostfile_variables:
             continue  # horovodrun passes it to ranks, and mpirun is about to lose it
         if not kind:
             kept += option
-        elif has_value or len(option) > 1:
-            given[kind] = value if has_value else option[1]
-    return given, kept + rest
+        elif value:
+            given[kind] = value
+    return given, kept + split_options(words)[1]
+
+
+def exported(words: list[str]) -> set[str]:
+    """The variables that a command line passes to ranks."""
+    return {value.partition("=")[0] for name, value, _ in split_options(words)[0] if name == "x"}
 
 
 def hosts_of(hostfile: str) -> list[str]:
@@ -94,7 +111,8 @@ def main(arguments: list[str]) -> None:
         if not hosts:
             os.execv(mpirun, [name, *words])  # noqa: S606 — its own message says best what it lacks
         env = {name: value for name, value in os.environ.items() if name not in hostfile_variables}
-        env |= {HOSTS: ",".join(hosts)} | dict.fromkeys(agent_names.split(","), agent)
+        kept = {LAUNCHER_ONLY: ",".join(set(env) - exported(words)), HOSTS: ",".join(hosts)}
+        env |= kept | dict.fromkeys(agent_names.split(","), agent)
         ours = ["--host", f"localhost:{len(hosts)}"]
         os.execve(mpirun, [name, *ours, *rest], env)  # noqa: S606
     except OSError as error:

@@ -13,12 +13,12 @@ placed slot by slot; options that ask for another order are ignored.
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from mpi_operator.mpi_variables import OPEN_MPI
 
-from .lone_mpirun import HOSTS
+from .lone_mpirun import HOSTS, LAUNCHER_ONLY
 
 SOCKET = "agent.sock"
 AGENT = "mpi-operator-agent"
@@ -107,3 +107,20 @@ def host_of_rank(variables: Mapping[str, str]) -> str:
     hosts = variables.get(HOSTS, "").split(",")
     number = next((variables[name] for name in OPEN_MPI.rank if name in variables), "")
     return hosts[int(number) % len(hosts)] if number.isdecimal() else ""
+
+
+def rank_environment(
+    given: Mapping[str, str], own: Mapping[str, str], in_container: Callable[[str], str]
+) -> dict[str, str]:
+    """The variables of a rank, as on a cluster: those of its worker, and what `mpirun` adds.
+
+    `in_container` translates paths of this machine to those that containers have. What Open MPI's
+    processes tell each other is about this machine, and stays as it is.
+    """
+    left_out = {*given.get(LAUNCHER_ONLY, "").split(","), LAUNCHER_ONLY}
+    added = {
+        name: value if name.startswith(OPEN_MPI.inherited) else in_container(value)
+        for name, value in given.items()
+        if name.startswith(OPEN_MPI.inherited) or name not in left_out
+    }
+    return {**own, **added}

@@ -7,15 +7,24 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.kubelet.pod_runner import write_programs
-from mpi_operator.local.remote_exec.lone_mpirun import hosts_named, hosts_of, split_hosts
+from mpi_operator.local.remote_exec.lone_mpirun import (
+    LAUNCHER_ONLY,
+    exported,
+    hosts_named,
+    hosts_of,
+    split_hosts,
+)
 from mpi_operator.local.remote_exec.stand_ins import (
     host_of_rank,
     is_open_mpi_launcher,
     is_sshd,
     mpirun_programs,
+    rank_environment,
     with_mpirun,
     without_sshd,
 )
+from mpi_operator.local.sandbox.path_translation import Translation
+from mpi_operator.local.sandbox.protocol import Mount
 from mpi_operator.mpi_variables import OPEN_MPI
 
 
@@ -173,3 +182,29 @@ def test_a_missing_mpirun_is_reported(mpirun, tmp_path):
     _, complaint = mpirun("a", path=str(Path(tmp_path, "ours")))
     assert complaint.startswith("mpirun: ")
     assert "not found in PATH" in complaint
+
+
+def test_a_rank_has_the_variables_of_its_worker_and_what_mpirun_adds():
+    given = {
+        "OWNER": "launcher",
+        "EXPORTED": "/run/launcher/volumes/shared/x",
+        "OMPI_MCA_x": "/run/launcher/volumes/shared/x",
+        "PMIX_RANK": "0",
+        "ADDED": "yes",
+        LAUNCHER_ONLY: "OWNER,OMPI_MCA_x",
+    }
+    own = {"OWNER": "worker", "ONLY": "here"}
+    translation = Translation([Mount(Path("/shared"), "/run/launcher/volumes/shared")])
+    assert rank_environment(given, own, translation) == {
+        "OWNER": "worker",
+        "ONLY": "here",
+        "EXPORTED": "/shared/x",
+        "OMPI_MCA_x": "/run/launcher/volumes/shared/x",
+        "PMIX_RANK": "0",
+        "ADDED": "yes",
+    }
+
+
+def test_exported_variables_are_found_before_the_program():
+    words = ["-n", "2", "-x", "A", "-x", "B=1", "--mca", "a", "b", "python", "-x", "C"]
+    assert exported(words) == {"A", "B"}
