@@ -178,6 +178,14 @@ TOOLS = {
             version_arguments=(),
         ),
         Tool(
+            name="katib-trial-status",
+            module="katib",
+            requirement="github.com/kubeflow/katib",
+            package=".",
+            usual="2 minutes",
+            version_arguments=(),
+        ),
+        Tool(
             name="training-operator",
             module="training-operator",
             requirement="github.com/kubeflow/training-operator",
@@ -213,7 +221,7 @@ USES = {
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
-    "peers": ("kueue", "kubeflow-mpi-operator", "training-operator"),
+    "peers": ("kueue", "kubeflow-mpi-operator", "training-operator", "katib-trial-status"),
 }
 
 
