@@ -59,7 +59,7 @@ class Verbs(click.Group):
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: mpijob run examples/pi/pi.yaml",
+    epilog="Example: mpijob run -np 4 python train.py",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def mpijob() -> None:
