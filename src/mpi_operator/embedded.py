@@ -32,6 +32,7 @@ from .local.apiserver.served_kinds import Kind, Scale
 from .local.jobs.job_controller import JobController
 from .local.jobs.job_decisions import PodFailureBackoff
 from .local.kubelet.allocator import Group
+from .local.kubelet.context import Stdio
 from .local.kubelet.node import Node
 from .local.kubelet.node_pods import NodePods
 from .local.runs.resource_ledger import ResourceLedger
@@ -57,15 +58,18 @@ async def machine(
     kind: SandboxKind | None = None,
     has_controller: bool = True,
     on_plain: Callable[[str], None] = lambda why: None,
+    pods: NodePods | None = None,
+    stdio: Stdio | None = None,
 ) -> AsyncIterator[LocalCluster]:
     """A cluster on this machine. No process of it is left when the block ends.
 
     Other shells of this user reach it through the directory (`local.socket`). `kind` defaults to
     the best kind of sandbox that works here; `on_plain` gets the reason if that is not namespaces.
     `requests` has what all pods of a job together request, by the name of the job. Without a
-    controller, pods and Jobs run and MPIJobs are only stored.
+    controller, pods and Jobs run and MPIJobs are only stored. With `pods` the caller sees
+    what they print as it is printed.
     """
-    pods = NodePods()
+    pods = pods or NodePods()
     cluster = LocalCluster([MPI_JOB_KIND], logs=pods.log)
     node = Node(
         cluster,
@@ -78,6 +82,7 @@ async def machine(
         group_of=partial(_job_of, requests),
         kind=kind,
         on_plain=on_plain,
+        stdio=stdio,
     )
     parts = [node.run(), JobController(cluster, backoff=_BACKOFF).run()]
     controllers = [_control(cluster)] if has_controller else []

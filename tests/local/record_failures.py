@@ -70,7 +70,6 @@ def record(implementation: str, cases: Iterable[str], place: Path) -> None:
     command = ["sh", "-c", "exec 2>&1\n" + "\n".join(attempts)]
     file = job(place, command, mpiImplementation=implementation)
     log, _ = shell.start("run", file, *_OPTIONS).communicate()
-    log = log.replace("launcher | ", "")
     for path, name in ((place, "/work"), (mpi.directory, "/venv"), (ROOT, "/mpi-operator")):
         log = log.replace(str(path), name)
     log = re.sub(r"(?<=\bPID )\d+|(?<=pid: )\d+", "42", log)

@@ -264,8 +264,7 @@ def lines_until(process: "subprocess.Popen[str]", wanted: Callable[[str], bool])
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
-        # After an error of mpirun the next line starts with a NUL character.
-        lines.append(line.removeprefix("launcher | ").strip(" \0\n"))
+        lines.append(line.strip(" \n"))
         if wanted(lines[-1]):
             return lines
     raise AssertionError("the job ended first:\n" + "\n".join(lines))

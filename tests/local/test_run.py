@@ -44,7 +44,7 @@ def test_the_example_runs_with_its_ranks_in_its_workers(tmp_path):
     assert code == 0, out + err
     assert "rank 0 of 2 on pi-worker-0" in out
     assert "rank 1 of 2 on pi-worker-1" in out
-    assert "launcher | pi is about 3.1" in out
+    assert "pi is about 3.1" in out
     assert err.splitlines()[-1].startswith("pi succeeded (")
 
 
@@ -54,7 +54,7 @@ def test_a_job_that_starts_ranks_by_exec_runs_without_a_client(shell, tmp_path):
     annotate(file, "transport", "exec")
     code, out, err = shell.run("run", file)
     assert code == 0, out + err
-    lines = [line.removeprefix("launcher | ") for line in out.splitlines()]
+    lines = out.splitlines()
     assert lines[:2] == ["pi-worker-0 slots=1", "pi-worker-1 slots=1"]
     assert sorted(lines[2:4]) == ["pi-worker-0", "pi-worker-1"]
     assert lines[4] == "pi-worker-1"
@@ -65,7 +65,7 @@ def test_a_job_that_fails_gives_its_exit_code_and_says_why(shell, tmp_path, poli
     script = "echo ----; echo it broke; echo badly; exit 7"
     code, out, err = shell.run("run", job(tmp_path, ["sh", "-c", script]), *policy)
     assert code == 7
-    assert out == "launcher | ----\nlauncher | it broke\nlauncher | badly\n"
+    assert out == "----\nit broke\nbadly\n"
     why = re.escape("exit code 7, after the line: badly")
     assert re.fullmatch(rf"pi failed: {why} \(\d+\.\ds\)", err.splitlines()[-1])
     # The last line has the cause; `describe` has the whole message.
@@ -100,8 +100,8 @@ def test_variables_and_settings_reach_the_job(shell, tmp_path):
     code, out, _ = shell.run("run", file, "--env", "GREETING=hello there", "--set", "workers=3")
     assert code == 0
     assert out.splitlines() == [
-        "launcher | hello there",
-        *(f"launcher | pi-worker-{index}.pi.default.svc slots=1" for index in range(3)),
+        "hello there",
+        *(f"pi-worker-{index}.pi.default.svc slots=1" for index in range(3)),
     ]
 
 
@@ -118,7 +118,7 @@ def test_json_output_is_one_object_per_line(shell, tmp_path):
 
 
 def test_quiet_prints_only_the_output_of_the_job(shell, tmp_path):
-    assert shell.run("run", job(tmp_path, ["echo", "hi"]), "-q") == (0, "launcher | hi\n", "")
+    assert shell.run("run", job(tmp_path, ["echo", "hi"]), "-q") == (0, "hi\n", "")
 
 
 def test_a_job_times_out(shell, tmp_path):
@@ -132,7 +132,7 @@ def test_every_attempt_of_a_launcher_is_printed(shell, tmp_path, policy):
     script = "echo try >> tries; echo try $(wc -l < tries); test $(wc -l < tries) = 2"
     file = job(tmp_path, ["sh", "-c", script], runPolicy={"backoffLimit": 5})
     code, out, err = shell.run("run", file, *policy)
-    assert (code, out.splitlines()) == (0, ["launcher | try 1", "launcher | try 2"]), err
+    assert (code, out.splitlines()) == (0, ["try 1", "try 2"]), err
 
 
 def test_a_terminal_shows_pods_until_the_launcher_prints(shell, tmp_path):
@@ -141,7 +141,7 @@ def test_a_terminal_shows_pods_until_the_launcher_prints(shell, tmp_path):
     os.close(theirs)
     out, _ = process.communicate(timeout=60)
     drawn = everything(ours)
-    assert (process.returncode, out) == (0, "launcher | hi\n"), drawn
+    assert (process.returncode, out) == (0, "hi\n"), drawn
     assert re.search(r"launcher  starting.*worker-0  running", drawn, re.DOTALL)
     last = drawn.rpartition("\x1b[J")[2]  # what stays on the screen
     assert re.search(r"pi succeeded \(", last)
@@ -188,7 +188,7 @@ def confined(tmp_path):
 
 def test_a_job_runs_without_namespaces_and_says_so_once(confined, tmp_path):
     code, out, err = confined.run("run", job(tmp_path, ["echo", "hi"]))
-    assert (code, out) == (0, "launcher | hi\n"), err
+    assert (code, out) == (0, "hi\n"), err
     [notice] = [line for line in err.splitlines() if "namespaces" in line]
     assert notice.startswith("Pods run as plain processes, because ")
 

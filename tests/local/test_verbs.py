@@ -48,7 +48,7 @@ def started(shell: Shell, directory: Path) -> Iterator["subprocess.Popen[str]"]:
     process = shell.start("run", job(directory, LAUNCHER))
     try:
         assert process.stdout is not None
-        assert process.stdout.readline() == "launcher | ready\n"
+        assert process.stdout.readline() == "ready\n"
         yield process
     finally:
         if process.poll() is None:
@@ -296,12 +296,12 @@ def test_a_followed_log_has_every_attempt_and_ends_with_the_job(shell, tmp_path,
     file = job(tmp_path, ["sh", "-c", script], runPolicy={"backoffLimit": 3})
     setting = f"spec.mpiReplicaSpecs.Launcher.restartPolicy={policy}"
     process = shell.start("run", file, "--set", setting)
-    assert process.stdout.readline() == "launcher | try 1\n"
+    assert process.stdout.readline() == "try 1\n"
     following = shell.start("logs", "pi", "--follow")
     assert following.stdout.readline() == "try 1\n"
     (tmp_path / "go").touch()
     assert following.communicate(timeout=30) == ("try 2\n", "")
-    assert process.communicate(timeout=30)[0] == "launcher | try 2\n"
+    assert process.communicate(timeout=30)[0] == "try 2\n"
 
 
 def test_a_state_directory_may_be_deep(tmp_path):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +16,10 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.client import Client, EventType, LogOptions, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.default_container import default_container
+from mpi_operator.local.kubelet.error_pipe import Chunk
 
+from .mpi_noise import MpiNoise
+from .pieces import pieces
 from .pod_column import failed_init_container
 
 
@@ -42,11 +45,14 @@ class PodChanged(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a pod's log, which need not be text."""
+    """A line that a pod printed, which need not be text, or a part of one."""
 
     pod: str
     role: str
     printed: bytes
+    end: bytes = b"\n"  # or a carriage return; empty if the line is not complete
+    is_stderr: bool = False
+    container: str = ""  # of an init container
 
     @property
     def text(self) -> str:
@@ -54,6 +60,9 @@ class Line(NamedTuple):
 
 
 Update: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
+
+# Reads what a container prints: pod, namespace, container.
+Reader: TypeAlias = Callable[[str, str, str], AsyncGenerator[Chunk, None]]
 
 # Deleted pods that are still known. Scaling a job up and down deletes many.
 _MAX_GONE = 100
@@ -69,9 +78,13 @@ async def watch_job(
     *,
     reads_log_of: Callable[[Manifest], bool] = lambda pod: True,
     log: LogOptions = LogOptions(),
+    reader: Reader | None = None,
 ) -> AsyncIterator["JobStream"]:
-    """Watch a job, its pods and the logs of the selected pods until the block ends."""
-    stream = JobStream(client, name, namespace, reads_log_of, log)
+    """Watch a job, its pods and the logs of the selected pods until the block ends.
+
+    Without a reader the client is asked for the log with these options; it knows whole lines only.
+    """
+    stream = JobStream(client, name, namespace, reads_log_of, reader or _log_reader(client, log))
     async with asyncio.TaskGroup() as group:
         stream.start(group)
         try:
@@ -89,19 +102,19 @@ class JobStream:
         name: str,
         namespace: str,
         reads_log_of: Callable[[Manifest], bool],
-        log: LogOptions = LogOptions(),
+        reader: Reader,
     ) -> None:
         self._client = client
         self._name = name
         self._namespace = namespace
         self._reads_log_of = reads_log_of
-        self._log = replace(log, follow=True)
+        self._reader = reader
         self._queue: asyncio.Queue[Update] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._objects: dict[str, Manifest] = {}
         self._gone: deque[str] = deque()
-        self._starts: dict[str, int] = {}  # how often the container of each pod was started
-        self._log_readers: dict[str, asyncio.Task[None]] = {}
+        self._starts: dict[tuple[str, str], int] = {}  # how often each container was started
+        self._log_readers: dict[str, asyncio.Task[None]] = {}  # the last one of each pod
         self._keeps_workers = False
 
     def start(self, group: asyncio.TaskGroup) -> None:
@@ -194,25 +207,32 @@ class JobStream:
         role = role_of(pod)
         phase = "Gone" if is_gone else pod.get("status", {}).get("phase", "Pending")
         self._queue.put_nowait(PodChanged(name, role, phase, detail_of(pod)))
-        starts = starts_of(pod)
-        if starts > self._starts.get(uid, 0) and self._reads_log_of(pod):
-            self._starts[uid] = starts
-            previous = self._log_readers.get(uid)
-            self._log_readers[uid] = self._create_task(self._read_log(name, role, previous))
+        if not self._reads_log_of(pod):
+            return
+        for container, starts in starts_of(pod).items():
+            if starts > self._starts.get((uid, container), 0):
+                self._starts[uid, container] = starts
+                blank = Line(name, role, b"", container=container)
+                previous = self._log_readers.get(uid)
+                self._log_readers[uid] = self._create_task(self._read_log(blank, previous))
 
-    async def _read_log(self, pod: str, role: str, previous: "asyncio.Task[None] | None") -> None:
+    async def _read_log(self, blank: Line, previous: "asyncio.Task[None] | None") -> None:
         """Read the log of one start of a container, after that of the previous start."""
-        options = self._log
         if previous is not None:
             await asyncio.wait([previous])
-            options = replace(options, tail_lines=None)  # the last lines were those of the first
-        lines = self._client.log(pod, self._namespace, options)
-        try:
-            async with aclosing(lines):
-                async for line in lines:
-                    self._queue.put_nowait(Line(pod, role, line))
-        except errors.KubeError:
-            return  # the pod was deleted, and its log with it
+        chunks = self._reader(blank.pod, self._namespace, blank.container)
+        noise = MpiNoise()
+        with suppress(errors.KubeError):  # the pod was deleted, and its log with it
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    for printed, end in pieces(chunk.printed):
+                        if noise.hides(printed, end):
+                            continue
+                        self._queue.put_nowait(
+                            blank._replace(
+                                printed=noise.cleaned(printed), end=end, is_stderr=chunk.is_stderr
+                            )
+                        )
 
 
 def role_of(pod: Manifest) -> str:
@@ -223,16 +243,38 @@ def has_ended(job: MPIJob) -> bool:
     return conditions.is_finished(job.status.conditions)
 
 
-def starts_of(pod: Manifest) -> int:
-    """How often the main container of a pod was started, according to its status."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    if not statuses:
-        return 0
+def starts_of(pod: Manifest) -> dict[str, int]:
+    """How often each container was started; the main one is "", others but init ones are left out.
+
+    A container that never ran has nothing to read, also if its status says why it could not.
+    """
+    status = pod.get("status") or {}
     main = default_container(pod)
-    status = next((each for each in statuses if each.get("name") == main), statuses[0])
-    state = status.get("state") or {}
+    init = {each.get("name"): _starts(each) for each in status.get("initContainerStatuses") or ()}
+    mains = (each for each in status.get("containerStatuses") or () if each.get("name") == main)
+    return {**init, "": sum(map(_starts, mains))}
+
+
+def _starts(container: Manifest) -> int:
+    state = container.get("state") or {}
     has_started = "running" in state or "terminated" in state
-    return int(status.get("restartCount") or 0) + has_started
+    return int(container.get("restartCount") or 0) + has_started
+
+
+def _log_reader(client: Client, options: LogOptions) -> Reader:
+    seen: set[tuple[str, str]] = set()
+
+    async def read(pod: str, namespace: str, container: str) -> AsyncGenerator[Chunk, None]:
+        chosen = replace(options, follow=True, container=container)
+        if (pod, container) in seen:
+            chosen = replace(chosen, tail_lines=None)  # the last lines were those of the first
+        seen.add((pod, container))
+        lines = client.log(pod, namespace, chosen)
+        async with aclosing(lines):
+            async for line in lines:
+                yield Chunk(line + b"\n")
+
+    return read
 
 
 def detail_of(pod: Manifest) -> str:

@@ -11,6 +11,7 @@ from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import ConditionType, MPIJob
 
 from .job_stream import Line, Update
+from .whole_lines import WholeLines
 
 _MAX_LINES = 300
 _MAX_LINE_BYTES = 4096
@@ -29,6 +30,7 @@ class LastLines:
     def __init__(self) -> None:
         self._pod = ""
         self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
+        self._whole = WholeLines()
         self._oom_kills = _oom_kills()
 
     def note(self, update: Update) -> None:
@@ -37,11 +39,13 @@ class LastLines:
         if update.pod != self._pod:
             self._pod = update.pod
             self._lines.clear()
-        self._lines.append(update.printed[:_MAX_LINE_BYTES])
+        if line := self._whole.feed(update):
+            self._lines.append(line.printed[:_MAX_LINE_BYTES])
 
     def cause(self, job: MPIJob, exit_code: int) -> str:
         """Why a job has failed; "" if that is not in the lines."""
         failed = conditions.condition(job.status.conditions, ConditionType.FAILED)
+        self._lines.extend(line.printed[:_MAX_LINE_BYTES] for line in self._whole.rest())
         if failed is None or not failed.reason.startswith(_OWN_REASONS) or not self._lines:
             return ""
         lines = [line.decode(errors="replace") for line in self._lines]

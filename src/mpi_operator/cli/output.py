@@ -1,8 +1,8 @@
 """How `mpijob run` shows a job: as text, or as JSON for programs."""
 
 import sys
-import zlib
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol, TextIO
 
@@ -15,9 +15,10 @@ from mpi_operator.local.runs.records import End
 from . import progress
 from .format import gist
 from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
+from .line_writer import LineWriter, OutputLost, Prefix, deliver, timestamp
 from .plain_text import printable
+from .whole_lines import WholeLines
 
-_COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
 _LAUNCHER = "launcher"
 
 _encode = msgspec.json.Encoder().encode
@@ -38,14 +39,6 @@ class Verdict(NamedTuple):
         says_code = self.end.state != "Failed" or "exit code" in self.end.cause
         code = "" if says_code else f"exit code {self.end.exit_code}, "
         return f"{self.job} {printable(what)} ({code}{self.seconds:.1f}s)"
-
-
-class OutputLost(Exception):
-    """The output of a job cannot be delivered; raised from the error of the stream."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Output(Protocol):
@@ -69,11 +62,19 @@ class TextOutput:
     """
 
     def __init__(
-        self, *, is_quiet: bool = False, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        *,
+        is_quiet: bool = False,
+        prefix: str = Prefix.AUTO,
+        has_timestamps: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
         self._is_quiet = is_quiet
-        self._out = out or sys.stdout
         self._err = err or sys.stderr
+        self._lines = LineWriter(
+            out or sys.stdout, self._err, Prefix(prefix), has_timestamps=has_timestamps
+        )
         self._screen = progress.Screen(self._err) if self._has_screen else None
         self._pods: dict[str, PodChanged] = {}
         self._printed: set[str] = set()
@@ -85,14 +86,16 @@ class TextOutput:
 
     def _say(self, message: str) -> None:
         self._clear()
-        with suppress(OSError):  # a job does not end because our messages are not read
+        # A job does not end because our messages are not read.
+        with suppress(OSError, OutputLost):
+            self._lines.finish_line()
             print(self._dim(message), file=self._err, flush=True)
 
     def show(self, update: Update) -> None:
         match update:
             case Line():
                 self._clear()
-                _deliver(f"{self._prefix(update)} | {update.text}", self._out)
+                self._lines.write(update)
                 self._launcher_prints |= update.role == _LAUNCHER
             case PodChanged():
                 self._show_pod(update)
@@ -141,13 +144,6 @@ class TextOutput:
             with suppress(OSError):
                 self._screen.clear()
 
-    def _prefix(self, line: Line) -> str:
-        text = progress.short(line.pod, line.role)
-        if not self._out.isatty():
-            return text
-        colour = _COLOURS[zlib.crc32(line.pod.encode()) % len(_COLOURS)]
-        return f"\x1b[{colour}m{text}\x1b[0m"
-
     def _dim(self, text: str) -> str:
         return f"\x1b[2m{text}\x1b[0m" if self._err.isatty() else text
 
@@ -161,6 +157,8 @@ class JsonOutput:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
+        self._lines = WholeLines()
+        self._last: dict[str, dict[str, object]] = {}  # what was printed last about each object
 
     def notice(self, message: str) -> None:
         with suppress(OutputLost):  # the next update reports it
@@ -169,12 +167,15 @@ class JsonOutput:
     def show(self, update: Update) -> None:
         match update:
             case Line():
-                self._print(type="log", pod=update.pod, role=update.role, line=update.text)
+                if line := self._lines.feed(update):
+                    self._print_line(line)
             case PodChanged():
                 name, role, phase, detail = update
-                self._print(type="pod", pod=name, role=role, phase=phase, detail=detail)
+                self._print_change(
+                    name, type="pod", pod=name, role=role, phase=phase, detail=detail
+                )
             case JobChanged():
-                self._print(type="status", status=status_manifest(update.job.status))
+                self._print_change("", type="status", status=status_manifest(update.job.status))
             case JobDeleted():
                 self._print(type="deleted", job=update.name)
 
@@ -183,6 +184,8 @@ class JsonOutput:
 
     def close(self, verdict: Verdict) -> None:
         try:
+            for line in self._lines.rest():
+                self._print_line(line)
             self._print_verdict(verdict)
         except OutputLost:
             with suppress(OSError):
@@ -200,12 +203,26 @@ class JsonOutput:
             **({"kept": str(verdict.kept)} if verdict.kept else {}),
         )
 
+    def error(self, message: str, exit_code: int) -> None:
+        """Print why a job cannot start."""
+        with suppress(OutputLost):
+            self._print(type="error", message=message, exitCode=exit_code)
+
+    def _print_line(self, line: Line) -> None:
+        self._print(
+            type="log",
+            pod=line.pod,
+            role=line.role,
+            **({"container": line.container} if line.container else {}),
+            stream="stderr" if line.is_stderr else "stdout",
+            line=line.text,
+        )
+
+    def _print_change(self, about: str, **fields: object) -> None:
+        if self._last.get(about) != fields:
+            self._last[about] = fields
+            self._print(**fields)
+
     def _print(self, **fields: object) -> None:
-        _deliver(_encode(fields).decode(), self._out)
-
-
-def _deliver(line: str, out: TextIO) -> None:
-    try:
-        print(line, file=out, flush=True)
-    except OSError as error:
-        raise OutputLost(error) from error
+        stamped = {"time": timestamp(datetime.now(UTC)), **fields}
+        deliver(_encode(stamped) + b"\n", self._out)

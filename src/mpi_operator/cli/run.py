@@ -1,6 +1,9 @@
 """`mpijob run`: run a job on this machine, from its file to its exit code."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -141,7 +144,15 @@ class _RunCommand(click.Command):
     "`logs` and `delete` to follow and stop it.",
 )
 @arguments.unit_options
-@click.option("--quiet", "-q", is_flag=True, help="Print only the output of the job.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the output of the job, and errors.")
+@click.option(
+    "--prefix",
+    type=click.Choice(["auto", "none", "pod", "rank"]),
+    default="auto",
+    show_default=True,
+    help="Print the pod or the rank in front of each line. auto: the pod on a terminal, else none.",
+)
+@click.option("--timestamps", is_flag=True, help="Print the time in front of each line.")
 @click.option(
     "--output",
     "-o",
@@ -162,6 +173,8 @@ def run_command(
     keep: bool,
     detach: bool,
     quiet: bool,
+    prefix: str,
+    timestamps: bool,
     output: str | None,
     dry_run: bool,
     ranks: int | None,
@@ -198,29 +211,56 @@ def run_command(
     shape = run_input.Shape(ranks, workers, slots, gpus)
     changes = Changes(settings, variables, units, config_maps, secret_files, volumes)
     given = run_input.Given(words, shape, changes, mpi, image, dry_run)
-    run_input.check(given, output)
-    workload = run_input.load(given)
-    if dry_run:
-        from . import dry_run as printing  # noqa: PLC0415
+    with _errors_as(output):
+        run_input.check(given, output)
+        workload = run_input.load(given)
+        if dry_run:
+            from . import dry_run as printing  # noqa: PLC0415
 
-        click.echo(printing.text(workload, output or "yaml"), nl=False)
-        return
-    from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
+            click.echo(printing.text(workload, output or "yaml"), nl=False)
+            return
+        from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
-    from . import runner  # noqa: PLC0415
-    from .output import JsonOutput, TextOutput  # noqa: PLC0415
+        from . import runner  # noqa: PLC0415
+        from .output import JsonOutput, Output, TextOutput  # noqa: PLC0415
+        from .rank_tags import with_rank_tags  # noqa: PLC0415
 
-    kind = Kind(sandbox) if sandbox else None
-    options = runner.Options(timeout, oversubscribe, keep, kind)
-    out = JsonOutput() if output == "json" else TextOutput(is_quiet=quiet)
-    for warning in (each for job in workload.jobs for each in job.warnings):
-        out.notice(f"warning: {warning}")
-    for notice in workload.notices:
-        out.notice(notice)
-    if detach:
-        from . import detached  # noqa: PLC0415 — few runs need it
+        options = runner.Options(
+            timeout,
+            oversubscribe,
+            keep,
+            Kind(sandbox) if sandbox else None,
+            gives_stdin=words != ("-",) and not detach,
+            separates_stderr=not detach and (output == "json" or not os.path.sameopenfile(1, 2)),
+        )
+        if prefix == "rank":
+            workload = workload._replace(jobs=[with_rank_tags(each) for each in workload.jobs])
+        out: Output = JsonOutput()
+        if output != "json":
+            out = TextOutput(is_quiet=quiet, prefix=prefix, has_timestamps=timestamps)
+        for warning in (each for job in workload.jobs for each in job.warnings):
+            out.notice(f"warning: {warning}")
+        for notice in workload.notices:
+            out.notice(notice)
+        if detach:
+            from . import detached  # noqa: PLC0415 — few runs need it
 
-        run = detached.start(partial(runner.run, workload, options))
-        detached.announce([job.job.metadata.name for job in workload.jobs], run, output)
-        return
-    sys.exit(runner.run(workload, options, out))
+            run = detached.start(partial(runner.run, workload, options))
+            detached.announce([job.job.metadata.name for job in workload.jobs], run, output)
+            return
+        code = runner.run(workload, options, out)
+    sys.exit(code)
+
+
+@contextmanager
+def _errors_as(output: str | None) -> Iterator[None]:
+    """Print errors as JSON, if that is the output."""
+    try:
+        yield
+    except click.ClickException as error:
+        if output != "json":
+            raise
+        from .output import JsonOutput  # noqa: PLC0415
+
+        JsonOutput().error(error.format_message(), error.exit_code)
+        sys.exit(error.exit_code)

@@ -13,6 +13,8 @@ from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.kubelet.capacity import this_machine
+from mpi_operator.local.kubelet.context import Stdin, Stdio
+from mpi_operator.local.kubelet.node_pods import NodePods
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
@@ -22,8 +24,10 @@ from .file_objects import title
 from .format import counted
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .launcher_failure import LastLines
+from .launcher_stdin import LauncherStdin
+from .line_writer import OutputLost
 from .outcome import InvalidInput
-from .output import Output, OutputLost, Verdict
+from .output import Output, Verdict
 from .recorder import Recorder, recording
 from .workload import LoadedJob, Workload
 
@@ -41,6 +45,8 @@ class Options(NamedTuple):
     oversubscribe: bool = False
     keep: bool = False
     sandbox: Kind | None = None  # None: the best available
+    gives_stdin: bool = False  # to the launcher
+    separates_stderr: bool = False
 
 
 class _Run(NamedTuple):
@@ -123,8 +129,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 
 async def _run(run: _Run) -> records.End:
-    job, output = run.loaded.job, run.output
-    with _interrupts(run.signals) as interrupted:
+    job, output, pods = run.loaded.job, run.output, NodePods()
+    with _interrupts(run.signals) as interrupted, _standard_input(run.options) as stdin:
         async with machine(
             run.directory,
             working_directory=run.loaded.directory,
@@ -133,6 +139,8 @@ async def _run(run: _Run) -> records.End:
             requests={job.metadata.name: feasibility.total_of(job)},
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
+            pods=pods,
+            stdio=Stdio(stdin, run.options.separates_stderr),
         ) as cluster:
             for claim in claims.used([job], run.objects):
                 place = claims.directory_of(run.directory) / claim["metadata"]["name"]
@@ -142,7 +150,7 @@ async def _run(run: _Run) -> records.End:
                 f"on this machine with {run.installation.mpirun}, without images"
             )
             async with (
-                watch_job(cluster, job.metadata.name, NAMESPACE) as stream,
+                watch_job(cluster, job.metadata.name, NAMESPACE, reader=pods.output) as stream,
                 recording(cluster, NAMESPACE, stream, run.directory) as recorder,
             ):
                 await prerequisites.create(cluster, run.objects, run.directory)
@@ -208,6 +216,16 @@ async def _until_ended(
             recorder.mark_changed()
         if not stream.has_more:
             output.refresh()
+
+
+@contextmanager
+def _standard_input(options: Options) -> Iterator[Stdin]:
+    """What containers read, as the options say."""
+    if not options.gives_stdin:
+        yield lambda pod, container: None
+        return
+    with LauncherStdin() as stdin:
+        yield stdin.of
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def test_only_the_lines_of_the_job_go_to_stdout():
     output = TextOutput(out=out, err=err)
     output.notice("notice")
     output.show(LINE)
-    assert (out.getvalue(), err.getvalue()) == ("launcher | hi\n", "notice\n")
+    assert (out.getvalue(), err.getvalue()) == ("hi\n", "notice\n")
 
 
 def test_the_verdict_is_one_line():
@@ -94,7 +94,9 @@ def test_kept_files_are_reported_with_the_command_that_removes_them():
 def test_programs_get_the_whole_verdict():
     out = io.StringIO()
     JsonOutput(out).close(FAILURE)
-    assert json.loads(out.getvalue()) == {
+    verdict = json.loads(out.getvalue())
+    assert verdict.pop("time").endswith("Z")
+    assert verdict == {
         "type": "verdict",
         "job": "pi",
         "state": "Failed",
@@ -102,3 +104,54 @@ def test_programs_get_the_whole_verdict():
         "message": "failed: it broke:\n----\nbadly",
         "seconds": 1.25,
     }
+
+
+def records(out: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_record_about_an_object_is_not_repeated():
+    out = io.StringIO()
+    output = JsonOutput(out)
+    for pod in (WORKER, WORKER, WORKER._replace(phase="Running"), LAUNCHER, WORKER):
+        output.show(pod)
+    assert [(each["pod"], each["phase"]) for each in records(out)] == [
+        ("pi-worker-0", "Pending"),
+        ("pi-worker-0", "Running"),
+        ("pi-launcher-x7k2f", "Running"),
+        ("pi-worker-0", "Pending"),
+    ]
+
+
+def test_programs_get_whole_lines_with_their_stream_and_time():
+    out = io.StringIO()
+    output = JsonOutput(out)
+    output.show(LINE._replace(printed=b"half ", end=b"", is_stderr=True))
+    output.show(LINE)
+    output.show(LINE._replace(printed=b"a line", is_stderr=True))
+    output.show(LINE._replace(printed=b"no end", end=b""))
+    output.close(FAILURE)
+    lines = [each for each in records(out) if each["type"] == "log"]
+    assert [(each["stream"], each["line"]) for each in lines] == [
+        ("stdout", "hi"),
+        ("stderr", "half a line"),
+        ("stdout", "no end"),
+    ]
+    assert all(each["time"].endswith("Z") for each in records(out))
+
+
+def test_quiet_hides_everything_but_errors():
+    err = io.StringIO()
+    output = text_output(err, is_quiet=True)
+    output.notice("notice")
+    output.close(Verdict("pi", SUCCEEDED, 2.0))
+    assert err.getvalue() == ""
+    output.close(FAILURE)
+    assert err.getvalue() == "pi failed: it broke: badly (exit code 7, 1.2s)\n"
+
+
+def test_the_cause_of_a_failure_replaces_its_message():
+    end = End("Failed", "failed: long story", 1, "ValueError: \x1b[31mboom")
+    assert Verdict("pi", end, 1.0).line == (
+        "pi failed: ValueError: \\x1b[31mboom (exit code 1, 1.0s)"
+    )

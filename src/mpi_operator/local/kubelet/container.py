@@ -151,6 +151,7 @@ class ContainerRunner:
             await self._stop_watching(background)
         if not self._stopping.is_set():
             await sandbox.kill_container(self.name)
+        self.logs.close_stderr()
         self._set_state(Terminated(code, since, now(), message=self._termination_message(code)))
 
     async def _configure(self, sandbox: Sandbox) -> Command:
@@ -176,12 +177,15 @@ class ContainerRunner:
             )
         self._context.termination_log(self.name).write_bytes(b"")
         output = self.logs.open()
-        null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        stdio = self._context.node.stdio
+        given = stdio.stdin(self._context.pod, self.name)
+        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if given is None else os.dup(given)
+        errors = self.logs.open_stderr() if stdio.separates_stderr else os.dup(output)
         try:
-            self._process = await sandbox.run(self.name, command, (null, output, output))
+            self._process = await sandbox.run(self.name, command, (stdin, output, errors))
         finally:
-            os.close(output)
-            os.close(null)
+            for descriptor in (stdin, output, errors):
+                os.close(descriptor)
         return self._process
 
     def _watch_health(self, sandbox: Sandbox, since: datetime) -> "asyncio.Future[None]":

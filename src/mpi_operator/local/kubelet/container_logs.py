@@ -3,6 +3,9 @@
 Nothing sits between a program and its log, so a busy node never delays a rank. The price is that
 lines have no times; a `SizeHistory` notes the size of the file now and then, which is good enough
 for "the last ten minutes".
+
+Where standard error is wanted apart, it comes through a pipe instead. The node appends it to the
+same file and notes which bytes those are, so the log stays one file in the order of its lines.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from pathlib import Path
 from mpi_operator.kube.client import LogOptions
 
 from . import log_times
+from .error_pipe import APPEND, Chunk, ErrorPipe, chunks_of
 from .log_times import SizeHistory
 
 _CHUNK = 1 << 16
@@ -31,6 +35,7 @@ class ContainerLogs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._starts: list[SizeHistory] = []
+        self._errors: dict[int, ErrorPipe] = {}  # by the number of the start
         self._ended = asyncio.Event()
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -42,8 +47,17 @@ class ContainerLogs:
         self._starts.append(history)
         if number > 1:
             self._starts[number - 2].remove()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(history.path, flags, 0o644)
+        return os.open(history.path, APPEND | os.O_CREAT, 0o644)
+
+    def open_stderr(self) -> int:
+        """A descriptor for standard error of the start whose log was opened last."""
+        pipe = self._errors[len(self._starts) - 1] = ErrorPipe(self._starts[-1].path)
+        return pipe.writing
+
+    def close_stderr(self) -> None:
+        """Copy the last of standard error to the log."""
+        for pipe in self._errors.values():
+            pipe.close()
 
     def open_empty(self) -> None:
         """Begin the log of a start that prints nothing."""
@@ -68,6 +82,20 @@ class ContainerLogs:
     def last_lines(self) -> str:
         """The last lines, for the status of a failed container."""
         return _last_lines(self._starts[-1].path) if self._starts else ""
+
+    async def output(self) -> AsyncGenerator[Chunk, None]:
+        """What the last start prints, as soon as it is printed, until the container ends."""
+        index = len(self._starts) - 1
+        if index < 0:
+            return
+        has_ended = lambda: self._ended.is_set() or index < len(self._starts) - 1  # noqa: E731
+        offset = 0
+        async with aclosing(_chunks(self._starts[index].path, 0, has_ended, self._ended)) as chunks:
+            async for chunk in chunks:
+                pipe = self._errors.get(index)
+                for part in chunks_of(chunk, offset, pipe.ranges if pipe else ()):
+                    yield part
+                offset += len(chunk)
 
     async def lines(self, options: LogOptions = LogOptions()) -> AsyncGenerator[bytes, None]:
         """The lines without line ends; with `follow`, until the container ends."""

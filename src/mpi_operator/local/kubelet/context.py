@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,18 @@ from .volumes import Volume
 # Runs what an agent of one pod asks for in another pod.
 Exec: TypeAlias = Callable[[Key, Request], Awaitable[Process]]
 
+# The descriptor that a container reads as standard input, given its pod and its name; or None.
+Stdin: TypeAlias = Callable[[Manifest, str], int | None]
+
 _GRACE_SECONDS = 30.0
+
+
+class Stdio(NamedTuple):
+    """How the standard streams of containers are connected."""
+
+    stdin: Stdin = lambda pod, container: None
+    separates_stderr: bool = False
+    """Whether `NodePods.output` tells standard error from standard output."""
 
 
 class NodeContext(msgspec.Struct, frozen=True):
@@ -37,6 +48,7 @@ class NodeContext(msgspec.Struct, frozen=True):
     """Where containers start by default. It also replaces directories that only an image has."""
     mountpoints: MountPoints
     exec: Exec
+    stdio: Stdio
     host_ip: str = "127.0.0.1"
 
     @property

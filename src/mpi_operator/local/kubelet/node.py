@@ -29,7 +29,7 @@ from . import host_files
 from .allocator import Allocation, Allocator, Group, Ledger, NoOtherRuns
 from .capacity import Machine, requested, this_machine
 from .container_env import Tools, machine_environment
-from .context import NodeContext, PodContext
+from .context import NodeContext, PodContext, Stdio
 from .host_files import MountPoints
 from .node_pods import NodePods, RemoteExec
 from .pod_api import CachedPod, PodApi, key_of
@@ -62,6 +62,7 @@ class Node:
         group_of: Callable[[Manifest], Group | None] = lambda pod: None,
         cluster_domain: str = "",
         on_plain: Callable[[str], None] = lambda why: None,
+        stdio: Stdio | None = None,
     ) -> None:
         """`group_of` tells which pods start together, `ledger` what other runs hold.
 
@@ -79,6 +80,7 @@ class Node:
         self._tools = tools or Tools()
         self._kind = kind
         self._on_plain = on_plain
+        self._stdio = stdio or Stdio()
         self._allocator = Allocator(
             machine or this_machine(environment), oversubscribe, ledger or NoOtherRuns()
         )
@@ -138,6 +140,7 @@ class Node:
             working_directory=self._working_directory,
             mountpoints=self._mountpoints,
             exec=RemoteExec(self._pods, self._dns).start,
+            stdio=self._stdio,
         )
 
     def _pod_changed(self, context: NodeContext, change: Change[CachedPod]) -> None:

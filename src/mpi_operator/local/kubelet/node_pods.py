@@ -12,6 +12,7 @@ from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.remote_exec.agent_server import Request, Unreachable
 from mpi_operator.local.sandbox.protocol import Process
 
+from .error_pipe import Chunk
 from .pod_api import key_of
 from .pod_dns import PodDNS
 from .pod_runner import PodRunner
@@ -48,6 +49,17 @@ class NodePods(msgspec.Struct, frozen=True):
         async with aclosing(logs.lines(options)) as lines:
             async for line in lines:
                 yield line
+
+    async def output(
+        self, name: str, namespace: str, container: str
+    ) -> AsyncGenerator[Chunk, None]:
+        """What a container prints from its last start on, as soon as it is printed."""
+        runner = self.find(Key(namespace, name))
+        logs = runner.logs(container) if runner else None
+        if logs is not None:
+            async with aclosing(logs.output()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     def _is_pending(self, key: Key) -> bool:
         return any(key_of(pod) == key for pod in self.pending.values())

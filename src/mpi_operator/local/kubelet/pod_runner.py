@@ -250,6 +250,7 @@ class PodRunner:
         if self._context.shared_memory is not None:
             shutil.rmtree(self._context.shared_memory, ignore_errors=True)
         for container in self._all:
+            container.logs.close_stderr()
             container.logs.end()
         self._context.node.dns.remove(self.key)
         self._report_status()

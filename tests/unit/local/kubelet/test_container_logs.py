@@ -33,6 +33,20 @@ async def test_lines_without_their_ends(logs):
     assert await lines(logs) == ["a", "b", "", "c"]
 
 
+async def test_standard_error_is_told_apart_in_one_log(logs):
+    out = write(logs, "a\n")
+    err = logs.open_stderr()
+    os.write(err, b"b\n")
+    os.close(err)
+    logs.close_stderr()
+    os.write(out, b"c\n")
+    os.close(out)
+    logs.end()
+    chunks = [(each.printed, each.is_stderr) async for each in logs.output()]
+    assert chunks == [(b"a\n", False), (b"b\n", True), (b"c\n", False)]
+    assert await lines(logs) == ["a", "b", "c"]
+
+
 async def test_nothing_printed_yet(logs):
     assert await lines(logs) == []
 

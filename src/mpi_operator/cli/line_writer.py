@@ -1,0 +1,113 @@
+"""Writes what pods print, byte by byte as they printed it, with labels if they are wanted."""
+
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TextIO
+
+from . import progress
+from .job_stream import Line
+from .rank_tags import split_tag
+
+_COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
+
+
+class Prefix(StrEnum):
+    """What is in front of each line."""
+
+    AUTO = "auto"  # the pod on a terminal, nothing in a pipe or a file
+    NONE = "none"
+    POD = "pod"
+    RANK = "rank"
+
+
+class OutputLost(Exception):
+    """The output of a job cannot be delivered; raised from the error of the stream."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class LineWriter:
+    """Writes lines, and parts of lines, to standard output and standard error."""
+
+    def __init__(
+        self,
+        out: TextIO,
+        err: TextIO,
+        prefix: Prefix = Prefix.AUTO,
+        *,
+        has_timestamps: bool = False,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._out = out
+        self._err = err
+        is_auto = prefix is Prefix.AUTO
+        self._prefix = (Prefix.POD if out.isatty() else Prefix.NONE) if is_auto else prefix
+        self._clock = clock if has_timestamps else None
+        self._unfinished: tuple[str, str, bool] | None = None  # the line that the cursor is in
+        self._returned: tuple[str, str, bool] | None = None
+        self._rank = ""  # of the line that the cursor returned to the beginning of
+
+    def write(self, line: Line) -> None:
+        """Write a piece of output; OutputLost if that is not possible."""
+        stream = self._err if line.is_stderr else self._out
+        source = (line.pod, line.container, line.is_stderr)
+        is_half_of_line_end = self._returned == source and not line.printed and line.end == b"\n"
+        data = line.printed + line.end
+        if self._is_labelled and not is_half_of_line_end:
+            data = self._labelled(line, stream, source)
+        self._unfinished = None if line.end else source
+        self._returned = source if line.end == b"\r" else None
+        deliver(data, stream)
+
+    def finish_line(self) -> None:
+        """Move the cursor of a terminal to a new line, before something else is printed."""
+        if (self._unfinished or self._returned) and self._out.isatty():
+            deliver(b"\n", self._out)
+        self._unfinished = self._returned = None
+
+    @property
+    def _is_labelled(self) -> bool:
+        return self._prefix is not Prefix.NONE or self._clock is not None
+
+    def _labelled(self, line: Line, stream: TextIO, source: tuple[str, str, bool]) -> bytes:
+        if self._unfinished == source:
+            return line.printed + line.end  # the rest of a line that has its label
+        broken = b"\n" if self._unfinished else b""
+        printed = line.printed
+        if self._prefix is Prefix.RANK and self._returned != source:
+            self._rank, printed = split_tag(printed)
+        return broken + self._label(line, stream).encode() + printed + line.end
+
+    def _label(self, line: Line, stream: TextIO) -> str:
+        time = f"{timestamp(self._clock())} " if self._clock else ""
+        if self._prefix is Prefix.NONE:
+            return time
+        name = f"rank {self._rank}" if self._rank else progress.short(line.pod, line.role)
+        text = f"{name}/{line.container}" if line.container else name
+        if stream.isatty():
+            colour = _COLOURS[zlib.crc32((self._rank or line.pod).encode()) % len(_COLOURS)]
+            text = f"\x1b[{colour}m{text}\x1b[0m"
+        return f"{time}{text} | "
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment in the form of Kubernetes, with milliseconds."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def deliver(data: bytes, stream: TextIO) -> None:
+    """Write bytes to a stream now; OutputLost if that is not possible."""
+    try:
+        stream.flush()
+        buffer = getattr(stream, "buffer", None)
+        if buffer is None:  # a stream of text only, such as io.StringIO
+            stream.write(data.decode(errors="replace"))
+        else:
+            buffer.write(data)
+            buffer.flush()
+    except OSError as error:
+        raise OutputLost(error) from error
