@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mpi_operator.cli.format import age, gist, table
+from mpi_operator.cli.format import age, counted, gist, table
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -50,3 +50,8 @@ thus causing the job to be terminated.
 )
 def test_the_gist_of_a_message_is_one_line(message, line):
     assert gist(message) == line
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 workers"), (1, "1 worker"), (2, "2 workers")])
+def test_one_thing_is_singular(number, text):
+    assert counted(number, "worker") == text
