@@ -90,8 +90,8 @@ def definition(peer: Peer) -> dict[str, Any]:
 
 
 def apply(cluster: Cluster, objects: Sequence[dict[str, Any]]) -> None:
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=everything)
+    command = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+    cluster.kubectl(*command, stdin=_list(objects))
 
 
 def wait(cluster: Cluster, peer: Peer) -> None:
@@ -116,11 +116,8 @@ def set_arguments(cluster: Cluster, peer: Peer, *more: str) -> None:
 def remove(cluster: Cluster, peer: Peer) -> None:
     """Delete it and what belongs to it, but no definition and no namespace."""
     kept = ("CustomResourceDefinition", "Namespace")
-    for each in manifests(peer):
-        if each["kind"] not in kept:
-            metadata = each["metadata"]
-            where = ["-n", metadata["namespace"]] if "namespace" in metadata else []
-            cluster.kubectl("delete", each["kind"], metadata["name"], *where, "--ignore-not-found")
+    gone = _list([each for each in manifests(peer) if each["kind"] not in kept])
+    cluster.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=gone)
 
 
 def _is_ready(cluster: Cluster, peer: Peer) -> bool:
@@ -133,6 +130,10 @@ def _is_ready(cluster: Cluster, peer: Peer) -> bool:
     except CommandFailed:
         return False
     return True
+
+
+def _list(objects: Sequence[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def _adapted(manifest: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Installation:
         A rollout counts as done while the last one of before still ends, and may still lead.
         """
         self._kubectl("rollout", "status", DEPLOYMENT, "-n", NAMESPACE, "--timeout=120s")
-        block_until(lambda: self.leader() in self._names(), 60)
+        block_until(self.leads, 60)
 
     @contextmanager
     def flags(self, *flags: str) -> Iterator[None]:
@@ -46,6 +46,10 @@ class Installation:
             yield
         finally:
             self._set_arguments(before)
+
+    def leads(self) -> bool:
+        """Whether one of the replicas leads. The Lease may name one of before."""
+        return self.leader() in self._names()
 
     def leader(self) -> str:
         """The pod that leads; none before the first one, and between two."""

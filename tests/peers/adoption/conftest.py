@@ -28,13 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def switch(cluster: Cluster) -> Iterator[Switch]:
-    """Changes operators. It begins with none, and no definition of MPIJobs."""
+    """Changes operators. Afterwards ours is there."""
     try:
         cluster.load(*image_builds.provide(["pi-openmpi-4"]).values())
     except CannotBuild as error:
         pytest.skip(str(error))
     switch = Switch(cluster)
-    switch.clear()
     yield switch
     switch.clear()
     Installation(cluster).apply()

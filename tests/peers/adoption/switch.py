@@ -100,10 +100,19 @@ class Jobs:
         self._switch.kubectl("create", "-n", self.namespace, "-f", "-", stdin=json.dumps(job))
 
     def resume(self, name: str) -> None:
-        patch = json.dumps({"spec": {"runPolicy": {"suspend": False}}})
-        self._switch.kubectl(
-            "patch", self._kind, name, "-n", self.namespace, "--type=merge", "-p", patch
-        )
+        self._change(name, {"runPolicy": {"suspend": False}})
+
+    def scale(self, name: str, workers: int) -> None:
+        self._change(name, {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}})
+
+    def launcher_may(self, job: str, verb: str, what: str, subresource: str = "") -> bool:
+        """Whether the account of a launcher has a permission."""
+        account = f"--as=system:serviceaccount:{self.namespace}:{job}-launcher"
+        asked = ["auth", "can-i", verb, what, f"--subresource={subresource}", account]
+        try:
+            return self._switch.kubectl(*asked, "-n", self.namespace).strip() == "yes"
+        except CommandFailed:  # it says no with an exit code
+            return False
 
     def job(self, name: str) -> Manifest:
         found: Manifest = self._switch.get(self._kind, name, self.namespace)
@@ -171,6 +180,10 @@ class Jobs:
         found = self.condition(job, kind)
         assert found, self.job(job)["status"]
         return found
+
+    def _change(self, name: str, spec: Manifest) -> None:
+        change = ["--type=merge", "-p", json.dumps({"spec": spec})]
+        self._switch.kubectl("patch", self._kind, name, "-n", self.namespace, *change)
 
     def _phase(self, pod: str) -> str:
         return str(self.pods().get(pod, {}).get("status", {}).get("phase", ""))

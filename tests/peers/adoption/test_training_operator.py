@@ -20,7 +20,7 @@ from tests.support.waiting import block_until
 pytestmark = pytest.mark.timeout(600)
 
 OTHERS = [f"--enable-scheme={kind}job" for kind in ("pytorch", "tf", "xgboost", "paddle", "jax")]
-LIVE = ("running", "staying", "failing", "between", "lost")
+LIVE = ("running", "growing", "staying", "failing", "between", "lost")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Change:
     jobs: Jobs
     before: dict[str, tuple[str, int]]  # the pods, under training-operator
     waited: str  # our log, while training-operator still ran MPIJobs
-    leader: str  # of ours, at that time
+    led: bool  # whether a replica of ours led at that time
     after: dict[str, tuple[str, int]]  # the pods, once ours leads
     launcher_jobs: list[str]
 
@@ -39,6 +39,7 @@ class Change:
 @pytest.fixture(scope="module")
 def change(switch: Switch) -> Iterator[Change]:
     """Our operator, in the place of a training-operator whose jobs run."""
+    switch.clear()
     try:
         switch.install(TRAINING_OPERATOR)
     except CannotBuild as error:
@@ -46,6 +47,7 @@ def change(switch: Switch) -> Iterator[Change]:
     switch.kubectl("create", "namespace", "adopted")
     jobs = Jobs(switch, "adopted", "v1")
     jobs.submit(waiting_job("running", "v1", workers=2))
+    jobs.submit(waiting_job("growing", "v1"))
     jobs.submit(waiting_job("staying", "v1"))
     jobs.submit(waiting_job("failing", "v1", then="exit 3", cleanPodPolicy="All"))
     jobs.submit(waiting_job("between", "v1", then="true", cleanPodPolicy="Running"))
@@ -58,7 +60,7 @@ def change(switch: Switch) -> Iterator[Change]:
 
     switch.apply_ours()
     block_until(lambda: "training-operator runs MPIJobs" in switch.our_log(), 120)
-    waited, leader = switch.our_log(), switch.ours.leader()
+    waited, led = switch.our_log(), switch.ours.leads()
 
     # Nobody runs MPIJobs for a while.
     switch.scale_ours(0)
@@ -70,7 +72,7 @@ def change(switch: Switch) -> Iterator[Change]:
     switch.scale_ours(2)
     switch.ours.wait()
     block_until(lambda: jobs.launcher_jobs() == ["lost-launcher", "suspended-launcher"], 60)
-    yield Change(switch, jobs, before, waited, leader, jobs.identities(), jobs.launcher_jobs())
+    yield Change(switch, jobs, before, waited, led, jobs.identities(), jobs.launcher_jobs())
     switch.kubectl("delete", "namespace", "adopted", "--wait=false")
 
 
@@ -80,7 +82,7 @@ def _phase(jobs: Jobs, pod: str) -> Any:
 
 def test_the_operator_waits_while_training_operator_runs_mpijobs(change: Change) -> None:
     assert "--enable-scheme" in change.waited
-    assert change.leader == ""
+    assert not change.led
 
 
 def test_no_pod_is_restarted_deleted_or_doubled(change: Change) -> None:
@@ -104,6 +106,18 @@ def test_a_job_that_runs_reaches_its_workers_and_succeeds(change: Change) -> Non
     status = jobs.job("running")["status"]
     assert status["replicaStatuses"]["Launcher"]["succeeded"] == 1
     assert set(jobs.pods("running")) == {"running-launcher", "running-worker-0", "running-worker-1"}
+
+
+def test_a_job_that_grows_may_reach_its_new_worker_with_its_kubectl(change: Change) -> None:
+    jobs = change.jobs
+    assert not jobs.launcher_may("growing", "create", "pods/growing-worker-1", "exec")
+    jobs.scale("growing", 2)
+    jobs.runs("growing-worker-1")
+    for name in ("growing-worker-0", "growing-worker-1"):
+        assert jobs.launcher_may("growing", "create", f"pods/{name}", "exec")
+        assert jobs.launcher_may("growing", "get", f"pods/{name}")
+    jobs.release("growing")
+    jobs.ends("growing", "Succeeded")
 
 
 def test_a_job_that_fails_is_cleaned_up_as_v1_says(change: Change) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mpi_operator.build.role import rules
+from mpi_operator.build.role import role, rules
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
@@ -58,6 +58,14 @@ def test_the_operator_may_grant_launchers_what_they_need():
     granted = {("", resource, verb) for resource in rule["resources"] for verb in rule["verbs"]}
     assert granted <= allowed(manifests.EXEC)
     assert not granted & allowed(manifests.OPERATOR)
+
+
+def test_the_operator_may_grant_adopted_launchers_what_their_kubectl_needs():
+    reading, _ = role(make_job(), by_kubectl=True)["rules"]
+    granted = {
+        ("", resource, verb) for resource in reading["resources"] for verb in reading["verbs"]
+    }
+    assert granted <= allowed(manifests.OPERATOR)
 
 
 def test_nothing_is_allowed_by_wildcard():
