@@ -17,7 +17,7 @@ def state_of(pod: Manifest, *, is_over: bool = False) -> str:
     if phase in _OVER:
         return phase
     if is_over:
-        return ENDED
+        return "Failed" if _has_crashed(status) else ENDED
     return "Terminating" if "deletionTimestamp" in _meta(pod) else phase
 
 
@@ -29,6 +29,15 @@ def failed_init_container(pod: Manifest) -> tuple[str, int] | None:
         if "running" not in state and ended.get("exitCode"):
             return each["name"], int(ended["exitCode"])
     return None
+
+
+def _has_crashed(status: Manifest) -> bool:
+    """Whether a container failed and its pod was ended instead of restarting it."""
+    return any(
+        "waiting" in (each.get("state") or {})
+        and ((each.get("lastState") or {}).get("terminated") or {}).get("exitCode")
+        for each in status.get("containerStatuses") or ()
+    )
 
 
 def _is_waiting(pod: Manifest) -> bool:

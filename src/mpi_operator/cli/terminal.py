@@ -70,7 +70,7 @@ def _pass_on(source: int, target: int) -> bool:
 def _raw() -> Iterator[None]:
     """Pass every key on, Ctrl-C included: the new terminal handles them."""
     before = termios.tcgetattr(_IN)
-    tty.setraw(_IN)
+    tty.setraw(_IN, termios.TCSADRAIN)  # the default would drop what was typed ahead
     try:
         yield
     finally:

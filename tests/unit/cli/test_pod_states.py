@@ -52,6 +52,7 @@ def main(state, last=None, restarts=0):
         pytest.param(pod(deleted=True), False, "Terminating", id="terminating"),
         pytest.param(pod(), True, "Ended", id="of an ended job"),
         pytest.param(pod(phase="Pending"), True, "Ended", id="never started"),
+        pytest.param(pod(**main(BACK_OFF, FAILED, 1)), True, "Failed", id="not restarted"),
         pytest.param(pod(deleted=True), True, "Ended", id="deleted at the end"),
         pytest.param(pod(phase="Failed"), True, "Failed", id="failed"),
         pytest.param(pod(phase="Succeeded", deleted=True), True, "Succeeded", id="succeeded"),
