@@ -142,6 +142,10 @@ bench-programs: setup
 bench-local: setup ## Compare mpijob run with bare mpirun (2 min)
 	$(BIN)/python -m benchmarks.local
 
+.PHONY: bench-transports
+bench-transports: images binaries ## Compare starting ranks by ssh and by exec, with real pods (5 min; root)
+	$(BIN)/python -m benchmarks.transports
+
 .PHONY: bench-training
 bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods (5 min; root)
 	$(BIN)/python -m benchmarks.training

@@ -108,7 +108,7 @@ async def _start(
     started = time.time()
     await run(lab.client, _job(lab.namespace, mpi))
     succeeded = time.time()
-    printed = await _first_print(lab)
+    printed = await first_print(lab)
     return {
         "first print": printed - started,
         "success": succeeded - started,
@@ -122,7 +122,7 @@ def _job(namespace: str, mpi: str) -> Manifest:
     return {**job, "metadata": {**job["metadata"], "namespace": namespace}}
 
 
-async def _first_print(lab: Lab) -> float:
+async def first_print(lab: Lab) -> float:
     """When the first rank printed, by the clock of the node, which is that of this machine."""
     [launcher] = (await lab.launchers("pi"))[-1:]
     name = launcher["metadata"]["name"]
