@@ -1,5 +1,6 @@
 """`mpijob run` of files that have more than a job, in a process of its own."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -217,3 +218,39 @@ def test_a_run_waits_for_the_cpus_of_another_and_says_for_which(shell, tmp_path)
     first.communicate()
     out, err = second.communicate(timeout=60)
     assert (second.returncode, lines(out)) == (0, ["done"]), err
+
+
+# --- several jobs
+
+
+def test_several_jobs_run_together_and_the_first_failure_counts(shell, tmp_path):
+    meets = "touch {0}; while ! test -e {1}; do sleep 0.05; done; echo {0} met {1}; exit {2}"
+    jobs = [
+        job(meets.format("a", "b", 0), "good"),
+        job(meets.format("b", "a", 3), "bad"),
+        job("exit 4", "worse"),
+    ]
+    code, out, err = shell.run("run", file(tmp_path, *jobs, CONFIG))
+    assert code == 3, err
+    printed = dict(line.split(" | ") for line in out.splitlines())
+    assert {pod.rpartition("-")[0]: text for pod, text in printed.items()} == {
+        "good-launcher": "a met b",
+        "bad-launcher": "b met a",
+    }
+    verdicts = err.splitlines()[-3:]
+    assert [line.split(" ")[:2] for line in verdicts] == [
+        ["good", "succeeded"],
+        ["bad", "failed:"],
+        ["worse", "failed:"],
+    ]
+    states = json.loads(shell.run("list", "-o", "json")[1])["items"]
+    assert {each["metadata"]["name"] for each in states} == {"good", "bad", "worse"}
+    assert "b met a" in shell.run("logs", "bad")[1]
+
+
+def test_jobs_of_different_mpis_do_not_run_together(shell, tmp_path):
+    other = job("true", "other")
+    other["spec"]["mpiImplementation"] = "MPICH"
+    code, _, err = shell.run("run", file(tmp_path, job("true"), other))
+    assert code == 2
+    assert "must use the same MPI here, found OpenMPI, MPICH" in err

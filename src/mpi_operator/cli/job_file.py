@@ -43,6 +43,8 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
     is_stdin = path == manifest_files.STANDARD_INPUT
     directory = Path.cwd() if is_stdin else path.absolute().parent
     jobs = [_loaded(written, source, changes, directory) for written in found.jobs]
+    if len({each.job.metadata.name for each in jobs}) < len(jobs):
+        raise InvalidInput(f"--set name needs a file with one {KIND}, {source} has {len(jobs)}")
     jobs = _with_volumes(jobs, volume_options.parsed(changes.volumes))
     given = [
         *config_objects.from_files(CONFIG_MAPS, "--configmap", changes.config_maps),
@@ -55,13 +57,9 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
 
 
 def parse(text: str, source: str) -> FileObjects:
-    """The objects in a text, one of which is a job."""
+    """The objects in a text, at least one of which is a job."""
     values = [document.value for document in manifest_files.documents(text, source)]
-    found = file_objects.sort(values, source)
-    if len(found.jobs) > 1:
-        names = ", ".join(map(file_objects.title, found.jobs))
-        raise InvalidInput(f"more than one {KIND} in {source}: {names}")
-    return found
+    return file_objects.sort(values, source)
 
 
 def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -> LoadedJob:

@@ -152,6 +152,21 @@ class TextOutput:
         return not self._is_quiet and self._err.isatty()
 
 
+class WholeNames:
+    """Shows several jobs on the output of one: pods are called by names that have the job's."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.notice = output.notice
+        self.refresh = output.refresh
+        self.close = output.close
+
+    def show(self, update: Update) -> None:
+        if isinstance(update, Line | PodChanged):
+            update = update._replace(role="")
+        self._output.show(update)
+
+
 class JsonOutput:
     """For programs: one object per line."""
 
@@ -175,7 +190,8 @@ class JsonOutput:
                     name, type="pod", pod=name, role=role, phase=phase, detail=detail
                 )
             case JobChanged():
-                self._print_change("", type="status", status=status_manifest(update.job.status))
+                name, status = update.job.metadata.name, status_manifest(update.job.status)
+                self._print_change(name, type="status", job=name, status=status)
             case JobDeleted():
                 self._print(type="deleted", job=update.name)
 

@@ -1,7 +1,7 @@
-"""Records a running job on disk, so that other verbs can show it after its end."""
+"""Records running jobs on disk, so that other verbs can show them after their end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -17,10 +17,10 @@ _PAUSE_SECONDS = 0.25
 
 @asynccontextmanager
 async def recording(
-    cluster: Client, namespace: str, stream: JobStream, run: Path
+    cluster: Client, namespace: str, streams: Sequence[JobStream], run: Path
 ) -> AsyncIterator["Recorder"]:
     """Record changes until the block ends."""
-    recorder = Recorder(cluster, namespace, stream, run)
+    recorder = Recorder(cluster, namespace, streams, run)
     writing = asyncio.create_task(recorder.write_changes())
     try:
         yield recorder
@@ -31,10 +31,12 @@ async def recording(
 class Recorder:
     """Writes the record of a run."""
 
-    def __init__(self, cluster: Client, namespace: str, stream: JobStream, run: Path) -> None:
+    def __init__(
+        self, cluster: Client, namespace: str, streams: Sequence[JobStream], run: Path
+    ) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._stream = stream
+        self._streams = streams
         self._run = run
         self._changed = asyncio.Event()
 
@@ -50,7 +52,7 @@ class Recorder:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self, end: records.End) -> None:
-        """Write how the job ended."""
+        """Write how the run ended."""
         self._changed.clear()
         await self._write(end)
 
@@ -62,4 +64,5 @@ class Recorder:
     async def _write(self, end: records.End | None) -> None:
         events = await self._cluster.list(EVENTS, self._namespace)
         with suppress(OSError):  # a full disk must not end a job
-            records.write(self._run, records.Record([*self._stream.objects, *events.items], end))
+            objects = [each for stream in self._streams for each in stream.objects]
+            records.write(self._run, records.Record([*objects, *events.items], end))

@@ -188,7 +188,7 @@ def run_command(
     """Run a program, or the job in FILE, on this machine.
 
     With -np or --workers the argument is a program, and everything after it belongs to the
-    program. Otherwise it is a YAML file with one MPIJob of any API version, and the ConfigMaps,
+    program. Otherwise it is a YAML file with MPIJobs of any API version, and the ConfigMaps,
     Secrets and claims that it needs, or - for standard input. The exit code is that of the
     launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
 
@@ -222,22 +222,25 @@ def run_command(
         from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
         from . import runner  # noqa: PLC0415
-        from .output import JsonOutput, Output, TextOutput  # noqa: PLC0415
+        from .output import JsonOutput, Output, TextOutput, WholeNames  # noqa: PLC0415
         from .rank_tags import with_rank_tags  # noqa: PLC0415
 
+        is_several = len(workload.jobs) > 1
         options = runner.Options(
             timeout,
             oversubscribe,
             keep,
             Kind(sandbox) if sandbox else None,
-            gives_stdin=words != ("-",) and not detach,
+            gives_stdin=words != ("-",) and not detach and not is_several,
             separates_stderr=not detach and (output == "json" or not os.path.sameopenfile(1, 2)),
         )
         if prefix == "rank":
             workload = workload._replace(jobs=[with_rank_tags(each) for each in workload.jobs])
         out: Output = JsonOutput()
         if output != "json":
-            out = TextOutput(is_quiet=quiet, prefix=prefix, has_timestamps=timestamps)
+            shown = "pod" if is_several and prefix == "auto" else prefix
+            out = TextOutput(is_quiet=quiet, prefix=shown, has_timestamps=timestamps)
+            out = WholeNames(out) if is_several else out
         for warning in (each for job in workload.jobs for each in job.warnings):
             out.notice(f"warning: {warning}")
         for notice in workload.notices:

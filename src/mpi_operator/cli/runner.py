@@ -1,11 +1,11 @@
-"""Runs a job on this machine until it ends, is deleted, is interrupted or times out."""
+"""Runs jobs on this machine until they end, are deleted, are interrupted or time out."""
 
 import asyncio
 import time
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mpi_operator.api.decode import decode_job
 from mpi_operator.api.types import MPIJob
@@ -31,6 +31,9 @@ from .output import Output, Verdict
 from .recorder import Recorder, recording
 from .workload import LoadedJob, Workload
 
+# How a job ended, and when, on the monotonic clock.
+_Ended: TypeAlias = tuple[records.End, float]
+
 _LAST_LINES_SECONDS = 2.0
 _PLAIN = (
     "Pods run as plain processes, because namespaces are not available: {why}. Volume paths are "
@@ -50,9 +53,9 @@ class Options(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A job, and everything that it needs to run."""
+    """Jobs, and everything that they need to run."""
 
-    loaded: LoadedJob
+    jobs: Sequence[LoadedJob]
     objects: Sequence[Manifest]
     installation: mpi_installation.Installation
     options: Options
@@ -62,26 +65,35 @@ class _Run(NamedTuple):
 
 
 def run(workload: Workload, options: Options, output: Output) -> int:
-    """Run a job until it ends; its exit code."""
+    """Run jobs until they end; the exit code of the first one that did not succeed, or 0."""
     started = time.monotonic()
-    [loaded] = workload.jobs
-    feasibility.check([loaded.job], this_machine(), oversubscribe=options.oversubscribe)
-    installation = loaded.installation or _installed_mpi(loaded.job)
+    jobs = workload.jobs
+    feasibility.check(
+        [each.job for each in jobs], this_machine(), oversubscribe=options.oversubscribe
+    )
+    installation = _installation(jobs)
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)
         try:
-            loaded = _named(loaded, owned)
+            jobs = [_named(each, owned) for each in jobs]
             run = _Run(
-                loaded, workload.objects, installation, options, output, owned.directory, arrived
+                jobs, workload.objects, installation, options, output, owned.directory, arrived
             )
-            end = _run_to_end(run)
+            ends = _run_to_end(run)
             owned.end(is_clear=True)  # the node has ended every process
         finally:
             owned.end()
         finished = records.finished_directory(owned.directory.parent) / owned.directory.name
         kept = finished if options.keep else None
-        output.close(Verdict(loaded.job.metadata.name, end, time.monotonic() - started, kept))
+        for each, (end, ended) in zip(jobs, ends, strict=True):
+            output.close(Verdict(each.job.metadata.name, end, ended - started, kept))
+    end = decisive([end for end, _ in ends])
     return signals.exit_code(arrived.number) if arrived.number else end.exit_code
+
+
+def decisive(ends: Sequence[records.End]) -> records.End:
+    """The end of several jobs: that of the first one that did not succeed."""
+    return next((end for end in ends if end.exit_code), ends[0])
 
 
 def _owned_directory(output: Output) -> run_directories.Run:
@@ -104,6 +116,16 @@ def _named(loaded: LoadedJob, owned: run_directories.Run) -> LoadedJob:
     return loaded._replace(manifest=manifest, job=decode_job(manifest))
 
 
+def _installation(jobs: Sequence[LoadedJob]) -> mpi_installation.Installation:
+    wanted = {each.job.spec.mpi_implementation.value: each for each in jobs}
+    if len(wanted) > 1:
+        raise InvalidInput(
+            f"the jobs of a file must use the same MPI here, found {', '.join(wanted)}",
+            "mpijob run … --set implementation=NAME  # for all of them",
+        )
+    return jobs[0].installation or _installed_mpi(jobs[0].job)
+
+
 def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:
     try:
         return mpi_installation.find(job.spec.mpi_implementation.value)
@@ -111,7 +133,7 @@ def _installed_mpi(job: MPIJob) -> mpi_installation.Installation:
         raise InvalidInput(str(missing), missing.command) from missing
 
 
-def _run_to_end(run: _Run) -> records.End:
+def _run_to_end(run: _Run) -> list[_Ended]:
     if run.options.keep:
         records.mark_kept(run.directory)
     try:
@@ -128,48 +150,60 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
     return _first(first) if isinstance(first, BaseExceptionGroup) else str(first)
 
 
-async def _run(run: _Run) -> records.End:
-    job, output, pods = run.loaded.job, run.output, NodePods()
+async def _run(run: _Run) -> list[_Ended]:
+    jobs, output, pods = [each.job for each in run.jobs], run.output, NodePods()
     with _interrupts(run.signals) as interrupted, _standard_input(run.options) as stdin:
         async with machine(
             run.directory,
-            working_directory=run.loaded.directory,
+            working_directory=run.jobs[0].directory,
             implementation=run.installation,
             oversubscribe=run.options.oversubscribe,
-            requests={job.metadata.name: feasibility.total_of(job)},
+            requests={job.metadata.name: feasibility.total_of(job) for job in jobs},
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
             pods=pods,
             stdio=Stdio(stdin, run.options.separates_stderr),
         ) as cluster:
-            for claim in claims.used([job], run.objects):
-                place = claims.directory_of(run.directory) / claim["metadata"]["name"]
-                output.notice(f"{title(claim)} is the directory {place}, kept between runs")
-            output.notice(
-                f"{job.metadata.name}: starting {counted(job.spec.worker_count, 'worker')} "
-                f"on this machine with {run.installation.mpirun}, without images"
-            )
-            async with (
-                watch_job(cluster, job.metadata.name, NAMESPACE, reader=pods.output) as stream,
-                recording(cluster, NAMESPACE, stream, run.directory) as recorder,
-            ):
+            _announce(run, jobs)
+            async with AsyncExitStack() as stack:
+                watches = [
+                    watch_job(cluster, job.metadata.name, NAMESPACE, reader=pods.output)
+                    for job in jobs
+                ]
+                streams = [await stack.enter_async_context(each) for each in watches]
+                recorder = await stack.enter_async_context(
+                    recording(cluster, NAMESPACE, streams, run.directory)
+                )
                 await prerequisites.create(cluster, run.objects, run.directory)
-                await cluster.create(MPI_JOBS, run.loaded.manifest)
-                following = _follow(stream, output, recorder)
-                end = await _unless(following, interrupted, run)
-                if end is outcome.DELETED:
+                for each in run.jobs:
+                    await cluster.create(MPI_JOBS, each.manifest)
+                followed = (_follow(stream, output, recorder) for stream in streams)
+                ends = await asyncio.gather(*(_unless(each, interrupted, run) for each in followed))
+                if all(end is outcome.DELETED for end, _ in ends):
                     recorder.erase()
                 else:
-                    await recorder.close(end)
-    return end
+                    await recorder.close(decisive([end for end, _ in ends]))
+    return ends
+
+
+def _announce(run: _Run, jobs: Sequence[MPIJob]) -> None:
+    """Say what starts, and where claims are."""
+    for claim in claims.used(jobs, run.objects):
+        place = claims.directory_of(run.directory) / claim["metadata"]["name"]
+        run.output.notice(f"{title(claim)} is the directory {place}, kept between runs")
+    for job in jobs:
+        run.output.notice(
+            f"{job.metadata.name}: starting {counted(job.spec.worker_count, 'worker')} "
+            f"on this machine with {run.installation.mpirun}, without images"
+        )
 
 
 async def _unless(
     following: Coroutine[Any, Any, records.End],
     interrupted: asyncio.Event,
     run: _Run,
-) -> records.End:
-    """The end of the job, unless an interrupt or the timeout comes first."""
+) -> _Ended:
+    """The end of a job, unless an interrupt or the timeout comes first."""
     timeout = run.options.timeout
     end = asyncio.create_task(following)
     interruption = asyncio.create_task(interrupted.wait())
@@ -177,14 +211,18 @@ async def _unless(
         await asyncio.wait(
             {end, interruption}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
         )
-        if end.done():
-            return end.result()
-        if interrupted.is_set():
-            return outcome.interrupted(run.signals.number)
-        return outcome.timed_out(timeout)
+        return _result(end, interrupted, run), time.monotonic()
     finally:
         end.cancel()
         interruption.cancel()
+
+
+def _result(end: "asyncio.Task[records.End]", interrupted: asyncio.Event, run: _Run) -> records.End:
+    if end.done():
+        return end.result()
+    if interrupted.is_set():
+        return outcome.interrupted(run.signals.number)
+    return outcome.timed_out(run.options.timeout)
 
 
 async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> records.End:

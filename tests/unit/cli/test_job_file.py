@@ -42,16 +42,9 @@ def test_the_one_job_of_a_file(tmp_path):
             "in job.yaml: found kind Service, Pod",
             id="other kinds",
         ),
-        pytest.param(
-            text(mpijob("a"), mpijob("b") | {"metadata": ["b"]}),
-            "more than one MPIJob in job.yaml: MPIJob a, MPIJob",
-            id="too many, one with wrong metadata",
-        ),
         pytest.param("- 1", "no MPIJob in job.yaml: ", id="something else"),
         pytest.param(
-            text(mpijob("a"), mpijob("b")),
-            "more than one MPIJob in job.yaml: MPIJob a, MPIJob b",
-            id="too many",
+            text(mpijob("a"), mpijob("a")), "MPIJob a is in job.yaml twice", id="the same name"
         ),
     ],
 )
@@ -90,6 +83,22 @@ def test_wrong_variables_are_an_error(tmp_path):
     path.write_text(text(job))
     with pytest.raises(InvalidInput, match="env: Invalid value"):
         job_file.load(path, Changes(variables=["A=1"]))
+
+
+def test_all_jobs_of_a_file_with_the_same_settings(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(text(mpijob("a"), mpijob("b")))
+    jobs = [each.job for each in job_file.load(path, Changes(["workers=3"])).jobs]
+    assert [(job.metadata.name, job.spec.worker_count) for job in jobs] == [("a", 3), ("b", 3)]
+    with pytest.raises(InvalidInput, match=r"--set name needs a file with one MPIJob, .* has 2"):
+        job_file.load(path, Changes(["name=c"]))
+
+
+def test_a_job_with_wrong_metadata_beside_another(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(text(mpijob("a"), mpijob("b") | {"metadata": ["b"]}))
+    with pytest.raises(InvalidInput, match="invalid MPIJob"):
+        job_file.load(path)
 
 
 def test_a_missing_file(tmp_path):
