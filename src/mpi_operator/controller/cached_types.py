@@ -75,7 +75,9 @@ class StoredJob(Object, frozen=True):
 
 def _known(metadata: Metadata) -> Manifest:
     builtins = msgspec.to_builtins(metadata, str_keys=True)
-    return {name: value for name, value in builtins.items() if value}
+    # Cached arrays are tuples; in JSON, which is what decoding checks, they are lists.
+    lists = {name: list(value) for name, value in builtins.items() if isinstance(value, tuple)}
+    return {name: value for name, value in (builtins | lists).items() if value}
 
 
 class LauncherSpec(Compact, frozen=True):
