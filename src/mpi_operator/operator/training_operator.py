@@ -10,7 +10,6 @@ the pods of jobs.
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import NoReturn
 
 from mpi_operator.kube import errors
@@ -58,9 +57,14 @@ async def exit_on_one(
     """Raise Exit as soon as a training-operator runs MPIJobs."""
     while True:
         await asyncio.sleep(seconds)
-        with suppress(errors.KubeError):  # the watches report it if that lasts
-            if rival := await find(client, where, namespaces):
-                raise Exit(ExitCode.TRAINING_OPERATOR, _FOUND, pod=rival, advice=ADVICE)
+        try:
+            rival = await find(client, where, namespaces)
+        except errors.Forbidden:
+            await asyncio.Event().wait()  # for ever: `wait_until_none` has said so
+        except errors.KubeError:
+            continue  # the watches report it if that lasts
+        if rival:
+            raise Exit(ExitCode.TRAINING_OPERATOR, _FOUND, pod=rival, advice=ADVICE)
 
 
 async def find(client: Client, where: str, namespaces: Sequence[str]) -> str:

@@ -187,7 +187,8 @@ async def _time_of_refusal(process: Operator, count: int) -> float:
 
 
 async def _refused_pods(process: Operator) -> float:
-    return await _count(process, 'rest_client_requests_total{code="403",resource="pods"')
+    mark = 'rest_client_requests_total{code="403",resource="pods",verb="create"'
+    return await _count(process, mark)
 
 
 async def _count(process: Operator, mark: str) -> float:

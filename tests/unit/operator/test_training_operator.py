@@ -107,8 +107,16 @@ async def test_the_operator_goes_on_where_it_may_not_look(where, answer, health)
 
 
 async def test_the_operator_steps_aside_for_one_that_comes_later():
-    cluster = Cluster([], forbidden(), [pod()])
+    cluster = Cluster([], errors.ConnectionLost("no answer"), [pod()])
     with pytest.raises(Exit) as raised:
         await exit_on_one(cluster.as_client, "kubeflow", ALL, 0.01)
     assert raised.value.code is ExitCode.TRAINING_OPERATOR
     assert raised.value.fields["pod"] == "kubeflow/training-operator-1"
+
+
+async def test_the_operator_asks_once_where_it_may_not_look():
+    cluster = Cluster([], forbidden(), [pod()])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await exit_on_one(cluster.as_client, "kubeflow", ALL, 0.01)
+    assert cluster.answers == [[pod()]]
