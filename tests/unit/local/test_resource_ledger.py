@@ -3,7 +3,9 @@
 import fcntl
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +79,20 @@ def test_only_one_run_decides_at_a_time(runs, owned):
         pytest.raises(BlockingIOError),
     ):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_runs_may_start_and_end_while_another_looks_what_they_hold(runs, owned):
+    """Between any two steps of the one that looks, a run may appear or go away."""
+    ledger = ResourceLedger(owned[0].directory)
+    with ThreadPoolExecutor() as pool:
+        coming_and_going = pool.submit(_start_and_end, runs, 300)
+        while not coming_and_going.done():
+            assert ledger.others() == []
+        coming_and_going.result()
+    left = sorted(entry.name for entry in runs.glob("*/"))
+    assert left == sorted(each.directory.name for each in owned)
+
+
+def _start_and_end(runs: Path, times: int) -> None:
+    for _ in range(times):
+        run_directories.create(runs).end(is_clear=True)

@@ -92,8 +92,8 @@ def create(runs: Path) -> Run:
         _reap(runs)
         directory = runs / f"{os.getpid()}-{os.urandom(2).hex()}"
         directory.mkdir(mode=0o700)
-        lock = _lock(directory / _LOCK)
-    assert lock is not None, "no other process knows this directory yet"
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # `is_owned` of another run may hold it for a moment
     return Run(directory, lock)
 
 
@@ -184,16 +184,18 @@ def _all_runs(runs: Path) -> Iterator[None]:
 
 def is_owned(directory: Path) -> bool:
     """Whether the owner of a run lives."""
-    if not (directory / _LOCK).exists():
+    try:
+        lock = _lock(directory / _LOCK)
+    except FileNotFoundError:  # it has just ended
         return False
-    lock = _lock(directory / _LOCK)
     if lock is not None:
         os.close(lock)
     return lock is None
 
 
 def _lock(path: Path) -> int | None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Take the lock of a run; None if its owner has it, FileNotFoundError if there is none."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
