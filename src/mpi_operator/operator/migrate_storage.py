@@ -11,7 +11,7 @@ from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 
 from .exit_codes import ExitCode
-from .storage_migration import PAGE_SIZE, CannotMigrate, Progress, migrate
+from .storage_migration import PAGE_SIZE, CannotMigrate, Progress, Unfinished, jobs_of, migrate
 
 COMMAND = "migrate-storage"
 _PROGRAM = f"mpi-operator {COMMAND}"
@@ -19,8 +19,8 @@ _MOST_SHOWN = 20
 DESCRIPTION = (
     "Rewrite all stored MPIJobs in one API version, and record that in the CRD. It does not "
     "disturb jobs, and can be interrupted and repeated. Your account needs list and patch for "
-    "mpijobs, get and patch for customresourcedefinitions, and patch for "
-    "customresourcedefinitions/status."
+    "mpijobs; get for customresourcedefinitions, and patch if the storage version changes; and "
+    "patch for customresourcedefinitions/status."
 )
 # Flag, value, meaning.
 FLAGS = (
@@ -41,15 +41,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         progress = asyncio.run(_run(options.to, options.kubeconfig, options.page_size))
     except KeyboardInterrupt:
-        return _failed(128 + 2, "interrupted; run it again to continue")
+        return _failed(128 + 2, "interrupted; run the command again to continue")
     except config.ConfigError as error:
         return _failed(ExitCode.BAD_CONFIGURATION, str(error))
     except (CannotMigrate, errors.NotFound) as error:
         return _failed(ExitCode.KIND_MISSING, str(error))
     except (errors.Forbidden, errors.Unauthorized) as error:
         return _failed(ExitCode.FORBIDDEN, str(error))
-    except (errors.KubeError, TimeoutError) as error:
-        return _failed(ExitCode.BUG, f"{error or 'the API server does not answer'}; run it again")
+    except (Unfinished, errors.KubeError, TimeoutError) as error:
+        why = error or "the API server does not answer"
+        return _failed(ExitCode.BUG, f"{why}; run the command again")
     return _reported(progress)
 
 
@@ -64,8 +65,10 @@ def _reported(progress: Progress) -> int:
     for job, why in sorted(progress.failed.items())[:_MOST_SHOWN]:
         _complain(f"MPIJob {job} was not written: {why}")
     count = len(progress.failed)
+    were, them = ("was", "it") if count == 1 else ("were", "them")
     return _failed(
-        ExitCode.BUG, f"{count} jobs were not written. Correct or delete them and run it again"
+        ExitCode.BUG,
+        f"{jobs_of(count)} {were} not written. Correct or delete {them} and run the command again",
     )
 
 

@@ -38,6 +38,10 @@ class CannotMigrate(Exception):
     """The CRD does not allow a migration; the message says why."""
 
 
+class Unfinished(Exception):
+    """Something came between; to repeat the migration may help."""
+
+
 @dataclass
 class Progress:
     """What was done so far."""
@@ -121,13 +125,18 @@ async def _storage_hash(client: HttpClient, version: str) -> str:
     return next(hashes, "")
 
 
+def jobs_of(number: int) -> str:
+    """A number of jobs: `1 job`, `2 jobs`."""
+    return "1 job" if number == 1 else f"{number} jobs"
+
+
 async def _write_all(client: HttpClient, version: str, say: Say, page_size: int) -> Progress:
     resource, progress = Resource(GROUP, version, PLURAL, KIND), Progress()
     limit = asyncio.Semaphore(_CONCURRENCY)
     async for page in _pages(client, resource, page_size, say):
         jobs = [_decode(raw).metadata.key for raw in page.items]
         await asyncio.gather(*(_write(client, resource, job, limit, progress) for job in jobs))
-        say(f"Wrote {progress.written} jobs, {len(progress.failed)} failed")
+        say(f"Wrote {jobs_of(progress.written)}, {len(progress.failed)} failed")
     return progress
 
 
@@ -142,8 +151,8 @@ async def _pages(
                     yield page
             return
         except errors.Gone:
-            say("Reading the list took too long for the API server, starting again")
-    raise CannotMigrate("the API server forgets the list of jobs before it is read")
+            say("List expired, starting again")
+    raise Unfinished("the list of jobs expired before it was read")
 
 
 async def _write(
@@ -153,7 +162,7 @@ async def _write(
         try:
             await client.patch(resource, job.name, {}, job.namespace)
         except errors.NotFound:
-            return  # it was deleted meanwhile
+            progress.failed.pop(job, None)  # it was deleted meanwhile
         except errors.ApiError as error:
             progress.failed[job] = str(error)
         else:
@@ -164,7 +173,7 @@ async def _write(
 async def _record(client: HttpClient, version: str) -> None:
     crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
     if storage_version(crd) != version:
-        raise CannotMigrate(
+        raise Unfinished(
             f"the storage version of {CRD} was changed to {storage_version(crd)} meanwhile"
         )
     change: dict[str, Any] = _same(crd) | {"status": {"storedVersions": [version]}}

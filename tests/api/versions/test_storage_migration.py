@@ -99,7 +99,7 @@ async def test_an_interrupted_migration_continues(client, jobs, migrate):
     process.send_signal(signal.SIGINT)
     _, error = await process.communicate()
     assert process.returncode == 130
-    assert b"run it again to continue" in error
+    assert b"run the command again to continue" in error
     assert await recorded(client) == ["v2beta1", "v1"], "nothing is claimed that is not done"
 
     code, *_ = await migrate("--to=v2beta1")
