@@ -14,6 +14,7 @@ from mpi_operator.api.field_errors import InvalidJob
 from mpi_operator.api.types import API_VERSION, KIND
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
+from mpi_operator.local.kubelet.capacity import GPU
 from mpi_operator.local.mpi_installation import IMPLEMENTATIONS, Installation, NotInstalled
 from mpi_operator.mpi_variables import MPIS
 
@@ -24,7 +25,6 @@ from .outcome import InvalidInput
 from .run_input import Given, Shape
 from .workload import LoadedJob
 
-_GPU = "nvidia.com/gpu"
 _FILES = (".yaml", ".yml", ".json")  # of jobs
 _DEFAULT_MPI = "OpenMPI"
 # Programs whose first argument says more about the job than their own name.
@@ -83,7 +83,7 @@ def manifest_of(
     command = [*MPIS[implementation].mpirun, "-n", str(size.ranks), *map(escaped, words)]
     worker: Manifest = {"name": "worker", "image": image}
     if shape.gpus:
-        worker["resources"] = {"limits": {_GPU: shape.gpus}}
+        worker["resources"] = {"limits": {GPU: shape.gpus}}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,

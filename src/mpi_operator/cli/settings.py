@@ -4,8 +4,8 @@ A path is written as error messages write it, with dots or brackets:
 
     spec.mpiReplicaSpecs[Worker].template.spec.containers[0].image
 
-The schema of the job's version decides which fields exist: a field that no one reads would only
-look as if it had been set.
+The schema of the job's version decides which fields exist: setting an unknown field would
+have no effect.
 """
 
 import copy

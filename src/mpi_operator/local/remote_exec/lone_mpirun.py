@@ -58,7 +58,8 @@ def split_hosts(
 ) -> tuple[dict[str, str], list[str]]:
     """What a command line says about hosts (`hostfile`, `host`), and the rest of it."""
     given: dict[str, str] = {}
-    options, kept = split_options(words)[0], list[str]()
+    kept = list[str]()
+    options, program = split_options(words)
     for name, value, option in options:
         kind = "hostfile" if name in _HOSTFILE else "host" if name in _HOST else ""
         if name == "x" and value.partition("=")[0] in hostfile_variables:
@@ -67,7 +68,7 @@ def split_hosts(
             kept += option
         elif value:
             given[kind] = value
-    return given, kept + split_options(words)[1]
+    return given, kept + program
 
 
 def exported(words: list[str]) -> set[str]:
