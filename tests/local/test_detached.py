@@ -216,7 +216,7 @@ def test_logs_can_be_limited_and_have_times(shell, detached, tmp_path):
     assert shell.run("logs", "pi", "--tail", "1") == (0, "two\n", "")
     assert shell.run("logs", "pi", "--since", "1h") == (0, "one\ntwo\n", "")
     _, out, _ = shell.run("logs", "pi", "--timestamps")
-    times = re.findall(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) (?:one|two)$", out, re.M)
+    times = re.findall(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (?:one|two)$", out, re.M)
     assert len(times) == 2
     assert times[0] <= times[1]
 

@@ -15,10 +15,11 @@ _OPTION = re.compile(r"(?<!\S)--?np?[\s=]+(\d+)(?!\S)")
 def exceed_slots(job: MPIJob) -> bool:
     """Whether there are fewer slots than ranks."""
     asked = _OPTION.search(_command_line(job))
-    return asked is not None and int(asked[1]) > _slots(job)
+    return asked is not None and int(asked[1]) > slots(job)
 
 
-def _slots(job: MPIJob) -> int:
+def slots(job: MPIJob) -> int:
+    """How many ranks the hosts of a job have room for."""
     hosts = job.spec.worker_count + job.spec.run_launcher_as_worker
     return hosts * job.spec.slots_per_worker
 

@@ -15,9 +15,9 @@ from mpi_operator.api.profiles import PROFILES, Profile
 from mpi_operator.api.types import VERSION, Manifest
 
 from .clean_manifest import cleaned, without_defaults
+from .places import MISSING, at, given
 
 _UNITS = {"gpus": "gpus_per_node", "processingUnits": "processing_units_per_node"}
-_MISSING = object()
 # Fields that an old version implies, by their path in v2beta1 and their own path if there is one.
 _IMPLIED = {
     ("mpiReplicaSpecs", "Launcher", "restartPolicy"): ("template", "spec", "restartPolicy"),
@@ -86,37 +86,37 @@ def notes(change: Change) -> Iterator[str]:
 
 def _units(change: Change) -> Iterator[str]:
     for name in _UNITS:
-        total = _given(change.before, "spec", name)
-        if total is not None and _given(change.after, "spec", name) is None:
-            per_node = _given(change.before, "spec", f"{name}PerNode") or change.per_node(name)
-            workers = _given(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
+        total = given(change.before, "spec", name)
+        if total is not None and given(change.after, "spec", name) is None:
+            per_node = given(change.before, "spec", f"{name}PerNode") or change.per_node(name)
+            workers = given(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
             plural = "" if workers == 1 else "s"
             yield f"spec.{name}: {total} means {workers} worker{plural}, with {per_node} per node"
 
 
 def _implied(change: Change) -> Iterator[str]:
     for path, own in _IMPLIED.items():
-        value = _at(change.after, "spec", *path)
-        given = [_given(change.before, "spec", *each) for each in (path, own) if each]
-        if value is not _MISSING and given == [None] * len(given):
+        value = at(change.after, "spec", *path)
+        own_values = [given(change.before, "spec", *each) for each in (path, own) if each]
+        if value is not MISSING and own_values == [None] * len(own_values):
             yield f"{_text(path)}: {_shown(value)} is explicit now; {change.source} implies it"
 
 
 def _kept(change: Change) -> Iterator[str]:
     for path, name in _kept_fields(change).items():
-        value, now = _at(change.before, "spec", *path), _at(change.after, "spec", *path)
-        field = "" if now is _MISSING else f"; the field becomes {_shown(now)}"
+        value, now = at(change.before, "spec", *path), at(change.after, "spec", *path)
+        field = "" if now is MISSING else f"; the field becomes {_shown(now)}"
         yield f"{_text(path)}: {_shown(value)} is kept by the annotation {name}{field}"
 
 
 def _kept_fields(change: Change) -> dict[tuple[str | int, ...], str]:
     """Fields that say something else now, or nothing, because an annotation says it."""
     before, after = change.before, change.after
-    said = _given(after, "metadata", "annotations") or {}
+    said = given(after, "metadata", "annotations") or {}
     return {
         path: name
         for path, name in _KEPT.items()
-        if name in said and said[name] == _at(before, "spec", *path) != _at(after, "spec", *path)
+        if name in said and said[name] == at(before, "spec", *path) != at(after, "spec", *path)
     }
 
 
@@ -128,7 +128,7 @@ def _lost(change: Change) -> Iterator[str]:
             yield f"{_text(path)}: {_shown(value)} has no effect and is dropped"
     after = change.in_hub(change.after)
     for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
-        is_there = _at(change.after, "spec", *path) == value
+        is_there = at(change.after, "spec", *path) == value
         lost = "has no effect there" if is_there else "is dropped"
         yield f"{_text(path)}: {_shown(value)} {lost}: {change.target} cannot say it"
 
@@ -136,8 +136,8 @@ def _lost(change: Change) -> Iterator[str]:
 def _becomes(change: Change) -> Iterator[str]:
     """Values that are others now, in the same place."""
     for path, value in _differences(change.before.get("spec"), change.after.get("spec"), ()):
-        now = _at(change.after, "spec", *path)
-        if now is not _MISSING and path not in _kept_fields(change):
+        now = at(change.after, "spec", *path)
+        if now is not MISSING and path not in _kept_fields(change):
             yield f"{_text(path)}: {_shown(value)} becomes {_shown(now)}"
 
 
@@ -147,7 +147,7 @@ def _differences(
     """The outermost parts of a value that the other one lacks, or has differently."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key, value in mine.items():
-            yield from _differences(value, theirs.get(key, _MISSING), (*path, key))
+            yield from _differences(value, theirs.get(key, MISSING), (*path, key))
     elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
         for index, value in enumerate(mine):
             yield from _differences(value, theirs[index], (*path, index))
@@ -159,7 +159,7 @@ def _idle_workers(change: Change) -> Iterator[str]:
     """Old versions reached workers with kubectl, so that `sleep` was enough."""
     _, *parents, index = worker_container(change.after)
     path: tuple[str | int, ...] = (*parents, int(index), "command")
-    command = _at(change.after, "spec", *path)
+    command = at(change.after, "spec", *path)
     if isinstance(command, list) and command and PurePosixPath(str(command[0])).name == "sleep":
         yield f"{_text(path)}: workers that sleep start no sshd; remove the command"
 
@@ -169,10 +169,10 @@ def _idle_workers(change: Change) -> Iterator[str]:
 
 def _behaviour(change: Change) -> Iterator[str]:
     old, new = _profile(change.before), _profile(change.after)
-    ttl = _given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
-    policy = _given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
+    ttl = given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    policy = given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
     if old.ttl_deletes_job != new.ttl_deletes_job and ttl is not None:
-        yield from _ttl(new, _given(change.after, "metadata", "annotations") or {})
+        yield from _ttl(new, given(change.after, "metadata", "annotations") or {})
     if old.cleans_launcher != new.cleans_launcher and policy == "All":
         also = "also deletes" if new.cleans_launcher else "no longer deletes"
         yield f"cleanPodPolicy All {also} the launcher, with its logs"
@@ -202,7 +202,7 @@ def _ttl(new: Profile, settings: dict[str, Any]) -> Iterator[str]:
 
 
 def _profile(job: Manifest) -> Profile:
-    written_in = _at(job, "metadata", "annotations", annotations.WRITTEN_IN)
+    written_in = at(job, "metadata", "annotations", annotations.WRITTEN_IN)
     return PROFILES.get(str(written_in), PROFILES[version_of(job)])
 
 
@@ -221,22 +221,8 @@ def _without(job: Manifest, path: tuple[str | int, ...]) -> Manifest:
     """A copy of a job that lacks a place below its spec."""
     copy = deepcopy(job)
     *parents, last = path
-    del _at(copy, "spec", *parents)[last]
+    del at(copy, "spec", *parents)[last]
     return copy
-
-
-def _at(value: Any, *path: str | int) -> Any:
-    for key in path:
-        try:
-            value = value[key]
-        except (LookupError, TypeError):
-            return _MISSING
-    return value
-
-
-def _given(value: Any, *path: str | int) -> Any:
-    found = _at(value, *path)
-    return None if found is _MISSING else found
 
 
 def _text(path: tuple[str | int, ...]) -> str:

@@ -2,27 +2,27 @@
 
 import copy
 from collections.abc import Iterable
-from typing import Any
 
 from mpi_operator.api import annotations
 from mpi_operator.api.types import ReplicaType
 from mpi_operator.kube.resources import Manifest
 
 from .outcome import InvalidInput
+from .places import given
 
 
 def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
     """A copy whose main containers have these variables, each given as `NAME=VALUE`."""
-    given = [_variable(each) for each in variables]
+    added = [_variable(each) for each in variables]
     changed = copy.deepcopy(job)
     for role in ReplicaType:
         container = _main_container(changed, role)
-        if container is not None and given:
-            names = {each["name"] for each in given}
+        if container is not None and added:
+            names = {each["name"] for each in added}
             listed = container.get("env") or []
             if isinstance(listed, list):  # if not, the decoder says so
-                kept = [each for each in listed if _at(each, "name") not in names]
-                container["env"] = [*kept, *given]
+                kept = [each for each in listed if given(each, "name") not in names]
+                container["env"] = [*kept, *added]
     return changed
 
 
@@ -35,16 +35,10 @@ def _variable(text: str) -> dict[str, str]:
 
 def _main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
     """The main container of a role in a job that may be invalid; see `api.main_container`."""
-    name = _at(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
-    found = _at(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
+    name = given(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
+    found = given(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
     containers = (
         [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     )
     named = (each for each in containers if name and each.get("name") == name)
     return next(named, containers[0] if containers else None)
-
-
-def _at(inner: Any, *names: str) -> Any:
-    for name in names:
-        inner = inner.get(name) if isinstance(inner, dict) else None
-    return inner

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
+from mpi_operator.local.times import exact_timestamp
+
 from . import progress
 from .job_stream import Line
 from .rank_tags import split_tag
@@ -83,7 +85,7 @@ class LineWriter:
         return broken + self._label(line, stream).encode() + printed + line.end
 
     def _label(self, line: Line, stream: TextIO) -> str:
-        time = f"{timestamp(self._clock())} " if self._clock else ""
+        time = f"{exact_timestamp(self._clock())} " if self._clock else ""
         if self._prefix is Prefix.NONE:
             return time
         name = f"rank {self._rank}" if self._rank else progress.short(line.pod, line.role)
@@ -92,11 +94,6 @@ class LineWriter:
             colour = _COLOURS[zlib.crc32((self._rank or line.pod).encode()) % len(_COLOURS)]
             text = f"\x1b[{colour}m{text}\x1b[0m"
         return f"{time}{text} | "
-
-
-def timestamp(moment: datetime) -> str:
-    """A moment in the form of Kubernetes, with milliseconds."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def deliver(data: bytes, stream: TextIO) -> None:

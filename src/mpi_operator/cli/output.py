@@ -11,11 +11,12 @@ import msgspec
 from mpi_operator.api import conditions
 from mpi_operator.api.types import ConditionType, MPIJob, status_manifest
 from mpi_operator.local.runs.records import End
+from mpi_operator.local.times import exact_timestamp
 
 from . import progress
 from .format import gist
 from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
-from .line_writer import LineWriter, OutputLost, Prefix, deliver, timestamp
+from .line_writer import LineWriter, OutputLost, Prefix, deliver
 from .plain_text import printable
 from .whole_lines import WholeLines
 
@@ -240,5 +241,5 @@ class JsonOutput:
             self._print(**fields)
 
     def _print(self, **fields: object) -> None:
-        stamped = {"time": timestamp(datetime.now(UTC)), **fields}
+        stamped = {"time": exact_timestamp(datetime.now(UTC)), **fields}
         deliver(_encode(stamped) + b"\n", self._out)

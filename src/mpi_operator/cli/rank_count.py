@@ -8,6 +8,7 @@ from mpi_operator.api.field_errors import FieldError
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import MPIJob, ReplicaType
 from mpi_operator.api.validation import role_path
+from mpi_operator.build.asked_ranks import slots
 from mpi_operator.local.remote_exec.lone_mpirun import OPTION_WORDS
 
 from .format import counted
@@ -29,18 +30,17 @@ def warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:
     launcher = job.spec.launcher
     if not changes or launcher is None:
         return []
-    hosts = job.spec.worker_count + job.spec.run_launcher_as_worker
-    slots = hosts * job.spec.slots_per_worker
+    room = slots(job)
     container = main_container(job, launcher)
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     return [
         FieldError(
             role_path(ReplicaType.LAUNCHER),
             f"its command starts {counted(ranks, 'rank')}, but --set {' --set '.join(changes)} "
-            f"makes {counted(slots, 'slot')}. Without -n, mpirun starts one rank per slot",
+            f"makes {counted(room, 'slot')}. Without -n, mpirun starts one rank per slot",
         )
         for ranks in asked_ranks([*map(str, words)])
-        if ranks != slots
+        if ranks != room
     ][:1]
 
 

@@ -1,4 +1,4 @@
-"""Timestamps in the format of Kubernetes: UTC, whole seconds, a Z at the end."""
+"""Timestamps in the format of Kubernetes: UTC, a Z at the end."""
 
 from datetime import UTC, datetime
 
@@ -9,8 +9,18 @@ def now() -> datetime:
 
 
 def timestamp(moment: datetime) -> str:
-    """Format a time for a manifest."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Format a time for a manifest, in whole seconds."""
+    return _formatted(moment, "seconds")
+
+
+def exact_timestamp(moment: datetime) -> str:
+    """Format the time of a line, with milliseconds."""
+    return _formatted(moment, "milliseconds")
+
+
+def _formatted(moment: datetime, precision: str) -> str:
+    utc = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"{utc.isoformat(timespec=precision)}Z"
 
 
 def moment(text: str) -> datetime:

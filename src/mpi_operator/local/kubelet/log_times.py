@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from mpi_operator.local.times import exact_timestamp
+
 _SUFFIX = ".times"
 
 
@@ -44,7 +46,7 @@ class SizeHistory(msgspec.Struct):
         """A line with its time in front."""
         seconds = self.time_of(offset)
         moment = datetime.fromtimestamp(seconds, UTC) if seconds else datetime.now(UTC)
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line
+        return f"{exact_timestamp(moment)} ".encode() + line
 
     def save(self) -> None:
         """Write it beside the log."""
