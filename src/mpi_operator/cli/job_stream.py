@@ -58,6 +58,16 @@ class Line(NamedTuple):
     def text(self) -> str:
         return self.printed.decode(errors="replace")
 
+    @property
+    def source(self) -> tuple[str, str, bool]:
+        """The stream that it was printed to: pieces of other streams may come between."""
+        return self.pod, self.container, self.is_stderr
+
+    @property
+    def is_line_feed(self) -> bool:
+        """Nothing but the end of a line: the second half of it if a carriage return came before."""
+        return not self.printed and self.end == b"\n"
+
 
 Update: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
 

@@ -56,8 +56,8 @@ class LineWriter:
     def write(self, line: Line) -> None:
         """Write a piece of output; OutputLost if that is not possible."""
         stream = self._err if line.is_stderr else self._out
-        source = (line.pod, line.container, line.is_stderr)
-        is_half_of_line_end = self._returned == source and not line.printed and line.end == b"\n"
+        source = line.source
+        is_half_of_line_end = self._returned == source and line.is_line_feed
         data = line.printed + line.end
         if self._is_labelled and not is_half_of_line_end:
             data = self._labelled(line, stream, source)

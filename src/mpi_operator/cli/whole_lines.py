@@ -14,15 +14,14 @@ class WholeLines:
 
     def feed(self, piece: Line) -> Line | None:
         """The line that a piece completes."""
-        source = (piece.pod, piece.container, piece.is_stderr)
+        source = piece.source
         before = self._unfinished.pop(source, None)
         line = piece._replace(printed=(before.printed if before else b"") + piece.printed)
         if not piece.end and len(line.printed) < _MAX_BYTES:
             self._unfinished[source] = line
             return None
         had_returned, self._ends[source] = self._ends.get(source) == b"\r", piece.end
-        is_half_of_line_end = had_returned and not line.printed and piece.end == b"\n"
-        return None if is_half_of_line_end else line
+        return None if had_returned and line.is_line_feed else line
 
     def rest(self) -> list[Line]:
         """The lines that never ended."""
