@@ -254,3 +254,63 @@ def test_jobs_of_different_mpis_do_not_run_together(shell, tmp_path):
     code, _, err = shell.run("run", file(tmp_path, job("true"), other))
     assert code == 2
     assert "must use the same MPI here, found OpenMPI, MPICH" in err
+
+
+RUNS_ON = "echo ready; exec sleep 600"
+
+
+@pytest.fixture
+def two_jobs(shell, tmp_path):
+    """A run of two jobs, one of which runs on; stopped at the end."""
+    fails = "printf 'ValueError: \\033[2J\\n' >&2; exit 3"
+    process = shell.start("run", file(tmp_path, job(RUNS_ON, "on"), job(fails, "bad")))
+    assert process.stdout is not None
+    assert any("ready" in line for line in process.stdout)
+    yield process
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def test_each_job_of_a_run_ends_by_itself(shell, two_jobs):
+    code, out, err = shell.run("wait", "bad")
+    assert (code, two_jobs.poll()) == (3, None), err
+    assert "ValueError: \\x1b[2J" in out, "the cause, without effect on a terminal"
+    two_jobs.terminate()
+    two_jobs.communicate(timeout=30)
+    assert [shell.run("wait", name)[0] for name in ("on", "bad")] == [143, 3]
+    assert shell.run("delete", "bad")[0] == 0
+    assert "ready" in shell.run("logs", "on")[1]
+    assert shell.run("logs", "bad")[0] == 1
+
+
+def test_a_job_that_is_deleted_while_another_runs_leaves_nothing(shell, two_jobs):
+    assert shell.run("wait", "bad")[0] == 3
+    assert shell.run("delete", "on")[0] == 0
+    two_jobs.communicate(timeout=30)
+    listed = json.loads(shell.run("list", "-o", "json")[1])["items"]
+    assert [each["metadata"]["name"] for each in listed] == ["bad"]
+    [finished] = (shell.runs.parent / "finished").iterdir()
+    pods = {path.read_text().partition("-")[0] for path in finished.glob("logs/*/.pod")}
+    assert pods == {"bad"}
+
+
+def test_all_jobs_end_when_their_output_is_no_longer_read(shell, tmp_path):
+    prints = job("while echo line; do sleep 0.05; done", "prints")
+    process = shell.start("run", file(tmp_path, prints, job("exec sleep 600", "silent")))
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert "line" in process.stdout.readline()
+    process.stdout.close()
+    with process.stderr:
+        verdicts = process.stderr.read().splitlines()[-2:]
+    assert process.wait(30) == 141
+    assert [line.split(" (")[0] for line in verdicts] == [
+        f"{name} was stopped: its output is no longer read" for name in ("prints", "silent")
+    ]
+
+
+def test_the_exit_code_of_an_init_container_is_that_of_the_run(shell, tmp_path):
+    init = {"name": "first", "image": "none", "command": ["sh", "-c", "exit 7"]}
+    path = file(tmp_path, job("true", initContainers=[init], restartPolicy="Never"))
+    code, _, err = shell.run("run", path)
+    assert code == 7, err

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from click.shell_completion import CompletionItem
 
-from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.local.runs import records, run_directories
+
+from . import job_records
 
 
 class _Job(NamedTuple):
@@ -43,7 +44,6 @@ def runs(incomplete: str, name: str | None) -> list[CompletionItem]:
 def _jobs() -> Iterator[_Job]:
     for run in (*run_directories.directories(), *records.finished(run_directories.roots())):
         record = records.read(run)
-        for each in record.objects if record else ():
-            if each.get("kind") == MPI_JOBS.kind:
-                state = record.end.state if record and record.end else "Running"
-                yield _Job(each["metadata"]["name"], run.name, state)
+        for name in job_records.names(record) if record else ():
+            end = record.ends.get(name) if record else None
+            yield _Job(name, run.name, end.state if end else "Running")

@@ -4,9 +4,8 @@ import click
 
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube.client import DeleteOptions
-from mpi_operator.local.runs import records
 
-from . import arguments, local_jobs
+from . import arguments, job_records, local_jobs
 from .format import counted
 from .local_jobs import FinishedJob, RunningJob
 from .outcome import asynchronous
@@ -46,7 +45,7 @@ async def _delete(name: str, run: str | None) -> None:
             )
             click.echo(f"{found.name} deleted")
         case FinishedJob() as found:
-            records.delete(found.cluster.directory)
+            job_records.delete(found.cluster.directory, found.name)
             click.echo(f"{found} deleted")
 
 
@@ -54,5 +53,5 @@ async def _delete_finished(name: str | None, run: str | None) -> None:
     known = [job for job in await local_jobs.all_jobs() if isinstance(job, FinishedJob)]
     selected = [job for job in known if name in (None, job.name) and run in (None, job.run)]
     for job in selected:
-        records.delete(job.cluster.directory)
+        job_records.delete(job.cluster.directory, job.name)
     click.echo(f"{counted(len(selected), 'job')} deleted")

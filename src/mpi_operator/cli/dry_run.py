@@ -3,14 +3,17 @@
 from mpi_operator.kube.resources import Manifest
 
 from . import manifest_text
+from .file_objects import title
 from .manifest_files import Document
 from .workload import Workload
 
 
 def text(workload: Workload, output: str) -> str:
     """The jobs, after the objects that they need, as YAML or JSON."""
-    namespaces = [job.namespace for job in workload.jobs]
-    objects = [_placed(each, namespaces[0]) for each in workload.objects]
+    given = workload.jobs[0].namespace  # of objects from the command line
+    objects = [
+        _placed(each, workload.namespaces.get(title(each), given)) for each in workload.objects
+    ]
     jobs = [_placed(job.manifest, job.namespace) for job in workload.jobs]
     return manifest_text.joined([Document(each, "") for each in (*objects, *jobs)], output)
 

@@ -5,12 +5,12 @@ for more than the whole machine would wait for ever.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from mpi_operator.api.types import MPIJob
+from mpi_operator.api.types import CleanPodPolicy, MPIJob
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.kubelet import volumes
 from mpi_operator.local.kubelet.capacity import Machine, requested, shown, unit_of
@@ -35,18 +35,19 @@ class Obstacle(NamedTuple):
     options: Sequence[str]
 
 
-def check(jobs: Iterable[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
-    """InvalidInput if one of the jobs can never run."""
+def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
+    """InvalidInput if one of the jobs can never run, or one may never run beside the others."""
     found = [
         obstacle
         for job in jobs
         for obstacle in (*excess(job, machine, oversubscribe=oversubscribe), *unmountable(job))
-    ]
+    ] or [*joint_excess(jobs, machine, oversubscribe=oversubscribe)]
     if found:
         lines = "\n".join(f"  {printable(each.message)}" for each in found)
         options = " ".join(dict.fromkeys(option for each in found for option in each.options))
+        what = "the job" if len(jobs) == 1 else "the jobs of the file"
         raise InvalidInput(
-            f"the job can never run on this machine:\n{lines}", f"mpijob run … {options}  # helps"
+            f"{what} can never run on this machine:\n{lines}", f"mpijob run … {options}  # helps"
         )
 
 
@@ -62,6 +63,60 @@ def excess(job: MPIJob, machine: Machine, *, oversubscribe: bool) -> Iterator[Ob
                 _excess_message(job, name, parts, Fraction(total), machine.amount(name)),
                 _options(job, name, machine),
             )
+
+
+def joint_excess(
+    jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool
+) -> Iterator[Obstacle]:
+    """What the jobs of one file together request, so that one may wait for another for ever.
+
+    A job waits for what others hold. Those with `cleanPodPolicy: None` never return what their
+    workers hold, because their pods stay until all jobs of the run have ended.
+    """
+    totals = [total_of(job) for job in jobs]
+    kept = [_kept_of(job) for job in jobs]
+    for name in dict.fromkeys(name for total in totals for name in total):
+        if oversubscribe and name in ("cpu", "memory"):
+            continue
+        all_kept = sum(each.get(name, 0) for each in kept)
+        peak = max(
+            total.get(name, 0) + all_kept - own.get(name, 0)
+            for total, own in zip(totals, kept, strict=True)
+            if total.get(name)
+        )
+        if peak > machine.amount(name):
+            yield _joint_obstacle(jobs, name, totals, machine.amount(name))
+
+
+def _kept_of(job: MPIJob) -> dict[str, Fraction]:
+    """What the pods of a job hold after its end."""
+    if job.spec.run_policy.clean_pod_policy is not CleanPodPolicy.NONE:
+        return {}
+    count, amounts = requests_of(job).get("worker", (0, {}))
+    return {name: count * size for name, size in amounts.items()}
+
+
+def _joint_obstacle(
+    jobs: Sequence[MPIJob],
+    name: str,
+    totals: Sequence[dict[str, Fraction]],
+    available: Fraction,
+) -> Obstacle:
+    each = [
+        f"{job.metadata.name} with {shown(name, total[name])}"
+        for job, total in zip(jobs, totals, strict=True)
+        if total.get(name)
+    ]
+    together = sum((total.get(name, Fraction(0)) for total in totals), Fraction(0))
+    message = (
+        f"the jobs together request {shown(name, together)} {unit_of(name)} ({', '.join(each)}), "
+        f"this machine has {shown(name, available)}; they run at the same time, and workers keep "
+        "what they request until all jobs have ended (cleanPodPolicy None)"
+    )
+    one_by_one = "--set spec.runPolicy.cleanPodPolicy=Running"
+    if name in ("cpu", "memory"):
+        return Obstacle(message, ["--oversubscribe", f"# or {one_by_one}"])
+    return Obstacle(message, [one_by_one])
 
 
 def requests_of(job: MPIJob) -> dict[str, tuple[int, dict[str, Fraction]]]:

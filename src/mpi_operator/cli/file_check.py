@@ -1,15 +1,15 @@
 """What is wrong with the objects of a file, without running them: every problem, with its line."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mpi_operator.api.conversion import UnitSettings
 from mpi_operator.api.field_errors import FieldError, Path
 from mpi_operator.api.types import GROUP, KIND, Manifest
 from mpi_operator.webhook import job_errors, job_warnings
 
-from . import config_objects, manifest_files
-from .file_objects import CREATED, title
+from . import config_objects, file_objects, manifest_files
+from .file_objects import CREATED, Listed, title
 from .manifest_files import Document
 from .old_versions import Unconvertible, as_json, to_hub
 from .outcome import InvalidInput
@@ -42,13 +42,6 @@ class FileCheck(NamedTuple):
     problems: Sequence[Problem]
 
 
-class _Object(NamedTuple):
-    """An object of a document, and the keys that lead to it if the document is a list."""
-
-    value: Any
-    keys: tuple[str | int, ...] = ()
-
-
 def check(text: str, source: str, units: UnitSettings) -> FileCheck:
     """Every problem of a file; InvalidInput if it cannot be parsed."""
     checker = _Checker(source, units)
@@ -68,17 +61,17 @@ class _Checker:
         self.problems: list[Problem] = []
         self._source = source
         self._units = units
-        self._titles: set[tuple[str, str]] = set()
+        self._identities: set[tuple[str, str]] = set()
 
     def document(self, document: Document) -> None:
         lines = Lines(document)
         for duplicate in lines.duplicates():
             message = "the key is written twice"
             self._add(duplicate.line, "", duplicate.path, message)
-        for found in _objects(_Object(document.value)):
+        for found in file_objects.objects(document.value):
             self._object(found, lines)
 
-    def _object(self, found: _Object, lines: Lines) -> None:
+    def _object(self, found: Listed, lines: Lines) -> None:
         line, value = lines.of(found.keys), found.value
         kind = value.get("kind") if isinstance(value, dict) else None
         if not isinstance(kind, str):
@@ -105,28 +98,16 @@ class _Checker:
             self._add(line, "", "", error.message)
 
     def _check_unique(self, value: Manifest, line: int | None) -> None:
-        metadata = value.get("metadata")
-        given = metadata if isinstance(metadata, dict) else {}
-        key = (title(value), str(given.get("namespace") or ""))
-        if given.get("name") and key in self._titles:
+        found = file_objects.identity(value)
+        is_named = title(value) != printable(value["kind"])
+        if is_named and found in self._identities:
             self._add(line, title(value), "metadata.name", "another object of this file has it")
-        self._titles.add(key)
+        self._identities.add(found)
 
     def _add(
         self, line: int | None, name: str, field: str, message: str, is_error: bool = True
     ) -> None:
         self.problems.append(Problem(self._source, line, is_error, name, field, message))
-
-
-def _objects(found: _Object) -> Iterator[_Object]:
-    """A document, or the items of a list one by one."""
-    value = found.value
-    items = value.get("items") if isinstance(value, dict) else None
-    if not isinstance(items, list) or not str(value.get("kind")).endswith("List"):
-        yield found
-        return
-    for index, item in enumerate(items):
-        yield from _objects(_Object(item, (*found.keys, "items", index)))
 
 
 def _job_problems(written: Manifest, units: UnitSettings) -> Iterator[tuple[bool, FieldError]]:

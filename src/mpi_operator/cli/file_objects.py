@@ -6,7 +6,8 @@ Deployment, PyTorchJob, …                   refused: the job may need what the
 everything else                             ignored, and said so in one line per reason
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mpi_operator.api.types import KIND
@@ -52,25 +53,35 @@ _WITHOUT_EFFECT = {
 _UNKNOWN = "`mpijob run` does not use this kind"
 
 
+class Listed(NamedTuple):
+    """An object of a document, and the keys that lead to it if the document is a list."""
+
+    value: Any
+    keys: tuple[str | int, ...] = ()
+
+
 class FileObjects(NamedTuple):
     """The objects of a file by what `mpijob run` does with them."""
 
     jobs: Sequence[Manifest]
     created: Sequence[Manifest]
     notices: Sequence[str]
+    namespaces: Mapping[str, str] = MappingProxyType({})
+    """Those that the file gives to what is created, by title."""
 
 
 def sort(values: Sequence[Any], source: str) -> FileObjects:
     """The objects of a file; InvalidInput if one of them cannot be used."""
-    found = [*_without_lists(values)]
+    found = [each.value for value in values for each in objects(value)]
     if not any(isinstance(each, dict) and each.get("kind") == KIND for each in found):
         raise InvalidInput(f"no {KIND} in {source}: {_kinds_found(found)}")
     _check_kinds(found, source)
     jobs = [each for each in found if each["kind"] == KIND]
-    created = [checked(each, source) for each in found if each["kind"] in CREATED]
-    _check_unique([*jobs, *created], source)
+    written = [each for each in found if each["kind"] in CREATED]
+    created = [checked(each, source) for each in written]
+    _check_unique([*jobs, *written], source)
     rest = [each for each in found if each["kind"] not in (KIND, *CREATED)]
-    return FileObjects(jobs, created, _notices(rest))
+    return FileObjects(jobs, created, _notices(rest), dict(map(identity, written)))
 
 
 def _kinds_found(values: Sequence[object]) -> str:
@@ -93,14 +104,21 @@ def title(manifest: Manifest) -> str:
     return printable(f"{manifest['kind']} {name}" if name else str(manifest["kind"]))
 
 
-def _without_lists(values: Iterable[Any]) -> Iterator[Any]:
-    """The documents, with the items of a `List` one by one."""
-    for value in values:
-        items = value.get("items") if isinstance(value, dict) else None
-        if isinstance(items, list) and str(value.get("kind")).endswith("List"):
-            yield from _without_lists(items)
-        else:
-            yield value
+def identity(manifest: Manifest) -> tuple[str, str]:
+    """What no two objects of a file share: the title and the namespace that is written."""
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return title(manifest), str(namespace or "")
+
+
+def objects(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Listed]:
+    """A document, or the items of a `List` one by one."""
+    items = value.get("items") if isinstance(value, dict) else None
+    if not isinstance(items, list) or not str(value.get("kind")).endswith("List"):
+        yield Listed(value, keys)
+        return
+    for index, item in enumerate(items):
+        yield from objects(item, (*keys, "items", index))
 
 
 def _check_kinds(found: Iterable[Any], source: str) -> None:
@@ -118,11 +136,16 @@ def _check_kinds(found: Iterable[Any], source: str) -> None:
 
 
 def _check_unique(found: Iterable[Manifest], source: str) -> None:
-    known = set()
-    for each in map(title, found):
-        if each in known:
+    known: dict[str, str] = {}
+    for each, namespace in map(identity, found):
+        if known.get(each) == namespace:
             raise InvalidInput(f"{each} is in {source} twice")
-        known.add(each)
+        if each in known:
+            raise InvalidInput(
+                f"{each} is in {source} in two namespaces: `mpijob run` has only one. Use a file"
+                " for each"
+            )
+        known[each] = namespace
 
 
 def _notices(found: Iterable[Manifest]) -> list[str]:

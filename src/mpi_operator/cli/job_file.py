@@ -53,7 +53,8 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
     objects = config_objects.merged(found.created, given)
     references.check([each.job for each in jobs], objects, source)
     ineffective = without_effect.notice([each.job for each in jobs])
-    return Workload(jobs, objects, [*found.notices, *filter(None, [ineffective])])
+    notices = [*found.notices, *filter(None, [ineffective])]
+    return Workload(jobs, objects, notices, found.namespaces)
 
 
 def parse(text: str, source: str) -> FileObjects:

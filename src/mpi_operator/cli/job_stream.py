@@ -136,6 +136,11 @@ class JobStream:
         for task in tuple(self._tasks):
             task.cancel()
 
+    @property
+    def job(self) -> str:
+        """The name of the job."""
+        return self._name
+
     async def next(self) -> Update:
         return await self._queue.get()
 

@@ -42,10 +42,12 @@ class LineWriter:
         prefix: Prefix = Prefix.AUTO,
         *,
         has_timestamps: bool = False,
+        has_whole_names: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._out = out
         self._err = err
+        self._has_whole_names = has_whole_names
         is_auto = prefix is Prefix.AUTO
         self._prefix = (Prefix.POD if out.isatty() else Prefix.NONE) if is_auto else prefix
         self._clock = clock if has_timestamps else None
@@ -88,7 +90,8 @@ class LineWriter:
         time = f"{exact_timestamp(self._clock())} " if self._clock else ""
         if self._prefix is Prefix.NONE:
             return time
-        name = f"rank {self._rank}" if self._rank else progress.short(line.pod, line.role)
+        pod = line.pod if self._has_whole_names else progress.short(line.pod, line.role)
+        name = f"rank {self._rank}" if self._rank else pod
         text = f"{name}/{line.container}" if line.container else name
         if stream.isatty():
             colour = _COLOURS[zlib.crc32((self._rank or line.pod).encode()) % len(_COLOURS)]

@@ -24,6 +24,7 @@ from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.finished import FinishedRun, Reader
 from mpi_operator.local.socket.socket_client import RemoteCluster
 
+from . import job_records
 from .outcome import FAILURE, CommandError
 
 _ANSWER_SECONDS = 5.0
@@ -99,7 +100,7 @@ class FinishedJob(LocalJob):
 
     @property
     def state(self) -> str:
-        """The state in its status; the end of its run if that came first."""
+        """The state in its status; how its run ended it if that came first."""
         return super().state if self._has_ended else self.end.state
 
     @property
@@ -195,8 +196,10 @@ def _recorded_jobs(run: Path) -> list[FinishedJob]:
     if record is None:
         return []
     cluster = FinishedRun(run, record)
-    jobs = [each for each in record.objects if each.get("kind") == MPI_JOBS.kind]
-    return [FinishedJob(run.name, cluster, job, record.end or _LOST) for job in jobs]
+    return [
+        FinishedJob(run.name, cluster, job, record.ends.get(job["metadata"]["name"], _LOST))
+        for job in job_records.jobs(record)
+    ]
 
 
 def _created(each: LocalJob) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from . import signals
 from .job_stream import role_of
 from .launcher_failure import LastLines
 from .plain_text import printable, printable_lines
+from .pod_column import failed_init_container
 
 P = ParamSpec("P")
 
@@ -104,4 +105,5 @@ def _pod_exit_code(pod: Manifest) -> int:
         for state in (container.get("state") or {}, container.get("lastState") or {}):
             if code := (state.get("terminated") or {}).get("exitCode"):
                 return int(code)
-    return 0
+    failed = failed_init_container(pod)
+    return failed[1] if failed else 0

@@ -59,7 +59,8 @@ class Output(Protocol):
 class TextOutput:
     """For people: the lines of the job on `out`, everything else on `err`.
 
-    A terminal shows the state of each pod until the launcher prints its first line.
+    A terminal shows the state of each pod until the launcher prints its first line. With several
+    jobs, pods have their whole names, which begin with that of the job.
     """
 
     def __init__(
@@ -68,14 +69,20 @@ class TextOutput:
         is_quiet: bool = False,
         prefix: str = Prefix.AUTO,
         has_timestamps: bool = False,
+        has_several_jobs: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
         self._is_quiet = is_quiet
         self._err = err or sys.stderr
         self._lines = LineWriter(
-            out or sys.stdout, self._err, Prefix(prefix), has_timestamps=has_timestamps
+            out or sys.stdout,
+            self._err,
+            Prefix(prefix),
+            has_timestamps=has_timestamps,
+            has_whole_names=has_several_jobs,
         )
+        self._has_several_jobs = has_several_jobs
         self._screen = progress.Screen(self._err) if self._has_screen else None
         self._pods: dict[str, PodChanged] = {}
         self._printed: set[str] = set()
@@ -108,7 +115,9 @@ class TextOutput:
     def refresh(self) -> None:
         if self._screen is not None and not self._launcher_prints:
             with suppress(OSError):
-                self._screen.show(progress.lines(self._pods.values()))
+                self._screen.show(
+                    progress.lines(self._pods.values(), has_whole_names=self._has_several_jobs)
+                )
 
     def close(self, verdict: Verdict) -> None:
         self._say(verdict.line) if verdict.end.exit_code else self.notice(verdict.line)
@@ -119,8 +128,8 @@ class TextOutput:
     def _show_pod(self, pod: PodChanged) -> None:
         is_new = pod.name not in self._pods
         self._pods[pod.name] = pod
-        if is_new and pod.role == _LAUNCHER:
-            self._launcher_prints = False  # the next attempt
+        if is_new and pod.role == _LAUNCHER and not self._has_several_jobs:
+            self._launcher_prints = False  # the next attempt; that of another job may print
         if pod.detail:
             self._notice_once(f"{pod.name}: {pod.detail}")
 
@@ -151,21 +160,6 @@ class TextOutput:
     @property
     def _has_screen(self) -> bool:
         return not self._is_quiet and self._err.isatty()
-
-
-class WholeNames:
-    """Shows several jobs on the output of one: pods are called by names that have the job's."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self.notice = output.notice
-        self.refresh = output.refresh
-        self.close = output.close
-
-    def show(self, update: Update) -> None:
-        if isinstance(update, Line | PodChanged):
-            update = update._replace(role="")
-        self._output.show(update)
 
 
 class JsonOutput:

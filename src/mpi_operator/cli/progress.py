@@ -39,14 +39,15 @@ class Screen:
         self._out.flush()
 
 
-def lines(pods: Iterable[PodChanged]) -> list[str]:
+def lines(pods: Iterable[PodChanged], *, has_whole_names: bool = False) -> list[str]:
     """One line per pod, and one for all workers beyond the first eight."""
     known = sorted((pod for pod in pods if pod.phase != _HIDDEN), key=_order)
     launchers = [pod for pod in known if pod.role != "worker"]
     workers = [pod for pod in known if pod.role == "worker"]
     shown = [*launchers, *workers[:_MAX_WORKERS]]
-    width = max((len(short(pod.name, pod.role)) for pod in shown), default=0)
-    rows = [f"  {short(pod.name, pod.role):{width}}  {_state(pod)}" for pod in shown]
+    names = [pod.name if has_whole_names else short(pod.name, pod.role) for pod in shown]
+    width = max(map(len, names), default=0)
+    rows = [f"  {name:{width}}  {_state(pod)}" for name, pod in zip(names, shown, strict=True)]
     more = workers[_MAX_WORKERS:]
     return [*rows, *([_summary(more)] if more else [])]
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import EVENTS
+from mpi_operator.local.kubelet import pod_logs
 from mpi_operator.local.runs import records
 
+from . import job_records
 from .job_stream import JobStream
 
 # Between two writes, because many workers change often. A killed run may lack its last changes.
@@ -39,6 +41,9 @@ class Recorder:
         self._streams = streams
         self._run = run
         self._changed = asyncio.Event()
+        self._ends: dict[str, records.End] = {}
+        self._deleted: set[str] = set()
+        self._deleted_pods: set[str] = set()
 
     def mark_changed(self) -> None:
         """Have the record written soon."""
@@ -47,22 +52,33 @@ class Recorder:
     async def write_changes(self) -> None:
         while True:
             await self._changed.wait()
-            self._changed.clear()
-            await self._write(None)
+            await self._write()
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def close(self, end: records.End) -> None:
-        """Write how the run ended."""
-        self._changed.clear()
-        await self._write(end)
+    async def note_end(self, job: str, end: records.End) -> None:
+        """Write how a job ended."""
+        self._ends[job] = end
+        await self._write()
 
-    def erase(self) -> None:
-        """Remove the record."""
-        self._changed.clear()
-        records.discard(self._run)
+    async def forget(self, job: str) -> None:
+        """Remove a job that was deleted."""
+        self._deleted.add(job)
+        await self._write()
 
-    async def _write(self, end: records.End | None) -> None:
+    def delete_logs(self) -> None:
+        """Remove the files of deleted jobs, when their pods have ended."""
+        pod_logs.delete(self._run, self._deleted_pods)
+
+    async def _write(self) -> None:
+        self._changed.clear()
         events = await self._cluster.list(EVENTS, self._namespace)
+        objects = [each for stream in self._streams for each in stream.objects]
+        record = records.Record([*objects, *events.items], self._ends)
+        for job in self._deleted:
+            self._deleted_pods |= job_records.pods(record, job)
+            record = job_records.without(record, job)
         with suppress(OSError):  # a full disk must not end a job
-            objects = [each for stream in self._streams for each in stream.objects]
-            records.write(self._run, records.Record([*objects, *events.items], end))
+            if job_records.names(record):
+                records.write(self._run, record)
+            else:
+                records.discard(self._run)

@@ -222,7 +222,7 @@ def run_command(
         from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
         from . import runner  # noqa: PLC0415
-        from .output import JsonOutput, Output, TextOutput, WholeNames  # noqa: PLC0415
+        from .output import JsonOutput, Output, TextOutput  # noqa: PLC0415
         from .rank_tags import with_rank_tags  # noqa: PLC0415
 
         is_several = len(workload.jobs) > 1
@@ -239,8 +239,12 @@ def run_command(
         out: Output = JsonOutput()
         if output != "json":
             shown = "pod" if is_several and prefix == "auto" else prefix
-            out = TextOutput(is_quiet=quiet, prefix=shown, has_timestamps=timestamps)
-            out = WholeNames(out) if is_several else out
+            out = TextOutput(
+                is_quiet=quiet,
+                prefix=shown,
+                has_timestamps=timestamps,
+                has_several_jobs=is_several,
+            )
         for warning in (each for job in workload.jobs for each in job.warnings):
             out.notice(f"warning: {warning}")
         for notice in workload.notices:

@@ -33,6 +33,8 @@ from .workload import LoadedJob, Workload
 
 # How a job ended, and when, on the monotonic clock.
 _Ended: TypeAlias = tuple[records.End, float]
+# How all jobs of a run end that still run, once something stops it.
+_Stop: TypeAlias = asyncio.Future[records.End]
 
 _LAST_LINES_SECONDS = 2.0
 _PLAIN = (
@@ -152,7 +154,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 async def _run(run: _Run) -> list[_Ended]:
     jobs, output, pods = [each.job for each in run.jobs], run.output, NodePods()
-    with _interrupts(run.signals) as interrupted, _standard_input(run.options) as stdin:
+    with _stopped_by(run.signals) as stop, _standard_input(run.options) as stdin:
         async with machine(
             run.directory,
             working_directory=run.jobs[0].directory,
@@ -177,12 +179,10 @@ async def _run(run: _Run) -> list[_Ended]:
                 await prerequisites.create(cluster, run.objects, run.directory)
                 for each in run.jobs:
                     await cluster.create(MPI_JOBS, each.manifest)
-                followed = (_follow(stream, output, recorder) for stream in streams)
-                ends = await asyncio.gather(*(_unless(each, interrupted, run) for each in followed))
-                if all(end is outcome.DELETED for end, _ in ends):
-                    recorder.erase()
-                else:
-                    await recorder.close(decisive([end for end, _ in ends]))
+                ends = await asyncio.gather(
+                    *(_until_end(each, run, recorder, stop) for each in streams)
+                )
+        recorder.delete_logs()
     return ends
 
 
@@ -198,34 +198,34 @@ def _announce(run: _Run, jobs: Sequence[MPIJob]) -> None:
         )
 
 
+async def _until_end(stream: JobStream, run: _Run, recorder: Recorder, stop: _Stop) -> _Ended:
+    """Follow a job, and record how it ends."""
+    end = await _unless(_follow(stream, run.output, recorder, stop), stop, run.options.timeout)
+    ended = time.monotonic()
+    if end is outcome.DELETED:
+        await recorder.forget(stream.job)
+    else:
+        await recorder.note_end(stream.job, end)
+    return end, ended
+
+
 async def _unless(
-    following: Coroutine[Any, Any, records.End],
-    interrupted: asyncio.Event,
-    run: _Run,
-) -> _Ended:
-    """The end of a job, unless an interrupt or the timeout comes first."""
-    timeout = run.options.timeout
+    following: Coroutine[Any, Any, records.End], stop: _Stop, timeout: float | None
+) -> records.End:
+    """The end of a job, unless the run is stopped or times out first."""
     end = asyncio.create_task(following)
-    interruption = asyncio.create_task(interrupted.wait())
     try:
-        await asyncio.wait(
-            {end, interruption}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        return _result(end, interrupted, run), time.monotonic()
+        await asyncio.wait({end, stop}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        if end.done():
+            return end.result()
+        return stop.result() if stop.done() else outcome.timed_out(timeout)
     finally:
         end.cancel()
-        interruption.cancel()
 
 
-def _result(end: "asyncio.Task[records.End]", interrupted: asyncio.Event, run: _Run) -> records.End:
-    if end.done():
-        return end.result()
-    if interrupted.is_set():
-        return outcome.interrupted(run.signals.number)
-    return outcome.timed_out(run.options.timeout)
-
-
-async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> records.End:
+async def _follow(
+    stream: JobStream, output: Output, recorder: Recorder, stop: _Stop
+) -> records.End:
     """Show the job until its end, or until its output cannot be delivered."""
     last_lines = LastLines()
     try:
@@ -234,7 +234,9 @@ async def _follow(stream: JobStream, output: Output, recorder: Recorder) -> reco
             output.show(update)
             last_lines.note(update)
     except OutputLost as lost:
-        return outcome.output_lost(lost.error)
+        end = outcome.output_lost(lost.error)
+        _set(stop, end)  # the other jobs have the same output
+        return end
     return outcome.end_of(ended, stream.objects, last_lines) if ended else outcome.DELETED
 
 
@@ -267,13 +269,23 @@ def _standard_input(options: Options) -> Iterator[Stdin]:
 
 
 @contextmanager
-def _interrupts(arrived: signals.Deferred) -> Iterator[asyncio.Event]:
-    """An event that is set by a signal, also by one that came before the loop ran."""
-    loop, interrupted = asyncio.get_running_loop(), asyncio.Event()
-    arrived.on_arrival = lambda: loop.call_soon_threadsafe(interrupted.set)
+def _stopped_by(arrived: signals.Deferred) -> Iterator[_Stop]:
+    """A future that is set by a signal, also by one that came before the loop ran."""
+    loop = asyncio.get_running_loop()
+    stop: _Stop = loop.create_future()
+
+    def interrupt() -> None:
+        _set(stop, outcome.interrupted(arrived.number))
+
+    arrived.on_arrival = lambda: loop.call_soon_threadsafe(interrupt)
     if arrived.number:
-        interrupted.set()
+        interrupt()
     try:
-        yield interrupted
+        yield stop
     finally:
         arrived.on_arrival = lambda: None
+
+
+def _set(stop: _Stop, end: records.End) -> None:
+    if not stop.done():
+        stop.set_result(end)

@@ -3,19 +3,21 @@
 import asyncio
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
-from mpi_operator.local.runs import run_directories
+from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.records import End
 
-from . import arguments, local_jobs, outcome
+from . import arguments, job_records, local_jobs, outcome
 from .duration import Duration
 from .format import gist
 from .job_stream import JobChanged, JobDeleted, has_ended, watch_job
 from .launcher_failure import LastLines
 from .local_jobs import FinishedJob, LocalJob, RunningJob
 from .outcome import CommandError, asynchronous
+from .plain_text import printable
 
 _POLL_SECONDS = 0.1
 _RECORD_SECONDS = 10.0  # a run whose job has ended still stops its pods and collects their logs
@@ -53,7 +55,8 @@ async def wait_command(name: str, run: str | None, timeout: float | None) -> Non
             end = await end_of(found)
     except TimeoutError:
         raise _TimedOut(f"{found} did not end within {timeout:g}s") from None
-    click.echo(f"{name} failed: {end.cause}" if end.cause else f"{name} {gist(end.message)}")
+    what = f"failed: {end.cause}" if end.cause else gist(end.message)
+    click.echo(f"{name} {printable(what)}")
     sys.exit(end.exit_code)
 
 
@@ -63,7 +66,7 @@ async def end_of(found: LocalJob) -> End:
         return found.end
     assert isinstance(found, RunningJob), "a job is running or finished"
     reported = await _until_ended(found)
-    recorded = await _recorded(found.run, found.name)
+    recorded = await _recorded(found.cluster.run, found.name)
     return recorded or reported or outcome.DELETED
 
 
@@ -80,12 +83,16 @@ async def _until_ended(found: RunningJob) -> End | None:
                 return outcome.end_of(update.job, stream.objects, LastLines())
 
 
-async def _recorded(run: str, name: str) -> End | None:
-    """What the record of the run says, once the run has ended; None if it keeps none."""
+async def _recorded(run: Path, name: str) -> End | None:
+    """What the run recorded, once it has ended or only other jobs of it run; None if nothing."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_RECORD_SECONDS):
-            while any(each.name == run for each in run_directories.directories()):
+            while run in run_directories.directories():
+                record = records.read(run)
+                others = job_records.unfinished(record) if record else set()
+                if record and others and name not in others:
+                    return record.ends.get(name)
                 await asyncio.sleep(_POLL_SECONDS)
                 await local_jobs.reap()  # if it was killed
-    ends = (job.end for job in local_jobs.finished() if (job.run, job.name) == (run, name))
+    ends = (job.end for job in local_jobs.finished() if (job.run, job.name) == (run.name, name))
     return next(ends, None)

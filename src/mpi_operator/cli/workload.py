@@ -32,6 +32,8 @@ class Workload(NamedTuple):
     jobs: Sequence[LoadedJob]
     objects: Sequence[Manifest] = ()
     notices: Sequence[str] = ()
+    namespaces: Mapping[str, str] = MappingProxyType({})
+    """Those that a file gives to its objects, by title. Here all are in NAMESPACE."""
 
 
 class Changes(NamedTuple):

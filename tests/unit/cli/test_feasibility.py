@@ -135,3 +135,38 @@ def test_volumes_that_need_a_cluster(source):
 )
 def test_volumes_that_this_machine_has(source):
     assert unmountable(**source) == []
+
+
+def pair(policy):
+    """Two jobs, each of which fits: a launcher with 1 CPU and two workers with 1 CPU."""
+    launcher, worker = role(cpu="1"), {"replicas": 2, **role(cpu="1")}
+    clean = {"cleanPodPolicy": policy}
+    return [
+        decode_job(mpijob(name, launcher=launcher, worker=worker, runPolicy=clean))
+        for name in ("one", "two")
+    ]
+
+
+def test_jobs_that_do_not_fit_together_are_refused():
+    with pytest.raises(InvalidInput) as raised:
+        feasibility.check(pair("None"), MACHINE, oversubscribe=False)
+    assert raised.value.message == (
+        "the jobs of the file can never run on this machine:\n"
+        "  the jobs together request 6 CPUs (one with 3, two with 3), this machine has 4; they run"
+        " at the same time, and workers keep what they request until all jobs have ended"
+        " (cleanPodPolicy None)"
+    )
+    assert "--oversubscribe # or --set spec.runPolicy.cleanPodPolicy=Running" in (
+        raised.value.command
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "oversubscribe"),
+    [
+        pytest.param("None", True, id="with --oversubscribe"),
+        pytest.param("Running", False, id="one after the other"),
+    ],
+)
+def test_jobs_that_do_not_block_each_other_can_run(policy, oversubscribe):
+    feasibility.check(pair(policy), MACHINE, oversubscribe=oversubscribe)

@@ -83,6 +83,7 @@ def test_other_programs_are_refused_because_the_job_may_need_them(kind):
         pytest.param([{"metadata": {}}], "not an object in job.yaml", id="no kind"),
         pytest.param([an("Secret"), an("Secret")], "Secret x is in job.yaml twice", id="twice"),
         pytest.param([mpijob("pi")], "MPIJob pi is in job.yaml twice", id="a job twice"),
+        pytest.param([mpijob("pi", "b")], "MPIJob pi is in job.yaml in two namespaces", id="b"),
         pytest.param([an("ConfigMap", None)], "metadata.name must be", id="no name"),
         pytest.param([an("ConfigMap", "A b")], "metadata.name must be", id="an invalid name"),
         pytest.param(
@@ -102,3 +103,9 @@ def test_a_secret_that_is_not_base64_is_refused_without_its_value():
     message = refusal(an("Secret", data={"token": "hunter two!"}))
     assert "data.token must be base64; use stringData for plain text" in message
     assert "hunter" not in message
+
+
+def test_the_namespaces_of_the_file_are_known():
+    config = an("ConfigMap", "a")
+    config["metadata"]["namespace"] = "team"
+    assert sort(config, an("Secret", "b")).namespaces == {"ConfigMap a": "team", "Secret b": ""}

@@ -155,3 +155,16 @@ def test_the_cause_of_a_failure_replaces_its_message():
     assert Verdict("pi", end, 1.0).line == (
         "pi failed: ValueError: \\x1b[31mboom (exit code 1, 1.0s)"
     )
+
+
+def test_with_several_jobs_pods_have_whole_names_until_a_launcher_prints():
+    out, err = io.StringIO(), Terminal()
+    output = TextOutput(prefix="pod", has_several_jobs=True, out=out, err=err)
+    show_pods(output)
+    assert "pi-worker-0        starting" in err.getvalue()
+    output.show(LINE)
+    before = err.getvalue()
+    output.show(LAUNCHER._replace(name="tau-launcher-b"))
+    output.refresh()
+    assert err.getvalue() == before
+    assert out.getvalue() == "pi-launcher-x7k2f | hi\n"

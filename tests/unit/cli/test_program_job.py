@@ -18,6 +18,7 @@ from mpi_operator.cli.program_job import Size, manifest_of, mpi_settings, name_o
 from mpi_operator.cli.run_input import Shape
 from mpi_operator.local.kubelet.container_env import expanded
 from mpi_operator.mpi_variables import MPIS
+from tests.support.mpijobs import mpijob as mpijob_manifest
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,24 @@ def test_a_dry_run_prints_a_job_for_a_cluster():
 def test_a_dry_run_can_print_json():
     done = run("-np", "2", "--dry-run", "-o", "json", "prog")
     assert json.loads(done.stdout)["metadata"]["name"] == "prog"
+
+
+def test_a_dry_run_of_a_file_keeps_every_namespace(tmp_path):
+    config = {"apiVersion": "v1", "kind": "ConfigMap"}
+    written = [
+        {**config, "metadata": {"name": "a", "namespace": "team-b"}},
+        {**config, "metadata": {"name": "b"}},
+        mpijob_manifest("pi", "team-a"),
+        mpijob_manifest("tau", "team-b"),
+    ]
+    file = tmp_path / "jobs.yaml"
+    file.write_text(yaml.safe_dump_all(written))
+    done = run("--dry-run", str(file), "--configmap", f"c={file}")
+    printed = {
+        each["metadata"]["name"]: each["metadata"].get("namespace")
+        for each in yaml.safe_load_all(done.stdout)
+    }
+    assert printed == {"a": "team-b", "b": None, "c": "team-a", "pi": "team-a", "tau": "team-b"}
 
 
 def test_a_dry_run_of_a_file_prints_what_would_run(tmp_path):

@@ -46,7 +46,7 @@ def printed(run: Path, number: int, name: str, *starts: bytes) -> Path:
 def ended(root: Path, *pods: Manifest, end: End | None = END, keep: bool = False) -> str:
     """Create and end a run; return its name."""
     run = run_directories.create(root)
-    records.write(run.directory, Record([*pods], end))
+    records.write(run.directory, Record([*pods], {"pi": end} if end else {}))
     if keep:
         records.mark_kept(run.directory)
     run.end()
@@ -68,7 +68,7 @@ def test_the_last_record_of_a_run_is_archived(root):
     name = ended(root, pod("a"))
     [run] = records.finished([root])
     assert run.name == name
-    assert records.read(run) == Record([pod("a")], END)
+    assert records.read(run) == Record([pod("a")], {"pi": END})
     assert [entry.name for entry in root.iterdir()] == [".lock"]
 
 
@@ -84,7 +84,7 @@ def test_the_clean_up_archives_the_record_of_a_killed_run(root):
     os.close(run._lock)  # as the kernel does for a killed process
     assert run_directories.reap(root) == [run.directory.name]
     [found] = records.finished([root])
-    assert records.read(found) == Record([pod("a")], None)
+    assert records.read(found) == Record([pod("a")])
 
 
 async def test_the_log_is_that_of_the_last_start_of_the_last_pod_of_a_name(root):
@@ -93,7 +93,7 @@ async def test_the_log_is_that_of_the_last_start_of_the_last_pod_of_a_name(root)
     pod_logs.remove_pod(printed(run.directory, 2, name, b"gone\n"))
     printed(run.directory, 10, name, b"first\n", b"second\nand last")
     printed(run.directory, 11, name[:30], b"of another one\n")
-    records.write(run.directory, Record([pod(name)], END))
+    records.write(run.directory, Record([pod(name)], {"pi": END}))
     run.end()
     [found] = records.finished([root])
     assert await log_of(found, name) == [b"second", b"and last"]
@@ -102,7 +102,7 @@ async def test_the_log_is_that_of_the_last_start_of_the_last_pod_of_a_name(root)
 async def test_logs_of_a_deleted_pod_are_kept(root):
     run = run_directories.create(root)
     pod_logs.remove_pod(printed(run.directory, 1, "a", b"hi\n"))
-    records.write(run.directory, Record([pod("a")], END))
+    records.write(run.directory, Record([pod("a")], {"pi": END}))
     run.end()
     assert await log_of(records.finished([root])[0], "a") == [b"hi"]
 
@@ -117,7 +117,7 @@ async def test_a_long_log_loses_its_beginning(root, monkeypatch):
     monkeypatch.setattr(records, "_LOG_BYTES", 0)
     run = run_directories.create(root)
     printed(run.directory, 1, "a", b"".join(b"line %06d\n" % number for number in range(50_000)))
-    records.write(run.directory, Record([pod("a")], END))
+    records.write(run.directory, Record([pod("a")], {"pi": END}))
     run.end()
     first, second, *_, last = await log_of(records.finished([root])[0], "a")
     assert first == pod_logs.TRUNCATED
@@ -138,7 +138,7 @@ def test_the_files_of_pods_are_kept_on_demand_but_no_secrets(root, keep):
             (directory / "volumes" / volume / "file").touch()
     pod_logs.remove_pod(directory)
     volumes = ({"name": "data", "emptyDir": {}}, {"name": "keys", "secret": {"secretName": "k"}})
-    records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], END))
+    records.write(run.directory, Record([pod("a", *volumes), pod("gone", *volumes)], {"pi": END}))
     run.end()
     [found] = records.finished([root])
     kept = sorted(str(file.relative_to(found)) for file in found.glob("pods/*/volumes/*/file"))

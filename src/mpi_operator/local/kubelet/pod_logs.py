@@ -9,7 +9,7 @@ Directory names are shortened, so each log directory has a file with the name of
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,9 +52,16 @@ def collect(run: Path, target: Path) -> None:
     """Move all logs of a run to `target`, one directory per pod."""
     target.mkdir(parents=True, exist_ok=True)
     for logs in _directories(run):
-        name = logs.parent.name if logs.name == LOGS else logs.name
         with suppress(OSError):
-            logs.rename(target / name)
+            logs.rename(target / _directory_name(logs))
+
+
+def delete(run: Path, pods: Collection[str]) -> None:
+    """Delete the logs and the directories of pods that have ended, also in a finished run."""
+    for logs in (*_directories(run), *(run / LOGS).glob("*")):
+        if _pod_name(logs) in pods:
+            for parent in (PODS, _GONE, LOGS):
+                shutil.rmtree(run / parent / _directory_name(logs), ignore_errors=True)
 
 
 def newest(collected: Path, pod: str, container: str) -> Path | None:
@@ -88,6 +95,10 @@ def _keep_end(file: Path, size: int) -> None:
 def _directories(run: Path) -> Iterator[Path]:
     yield from (run / PODS).glob(f"*/{LOGS}")
     yield from (run / _GONE).glob("*")
+
+
+def _directory_name(logs: Path) -> str:
+    return logs.parent.name if logs.name == LOGS else logs.name
 
 
 def _pod_name(directory: Path) -> str:

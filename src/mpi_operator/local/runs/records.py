@@ -14,7 +14,7 @@ of runs with --keep stay until the user deletes them. Secrets are never written.
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +34,7 @@ _DAY = 86_400.0
 
 
 class End(msgspec.Struct, frozen=True):
-    """How a run ended, as its `mpijob run` reported it."""
+    """How a job ended, as its `mpijob run` reported it."""
 
     state: str
     message: str
@@ -44,10 +44,11 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The objects of a run and how it ended."""
+    """The objects of a run, and how each of its jobs ended."""
 
     objects: Sequence[Manifest]
-    end: End | None = None  # None: it is active, or was killed
+    ends: Mapping[str, End] = {}
+    """By the names of the jobs. One that is missing is active, or its run was killed."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -101,6 +102,14 @@ def archive(run: Path) -> None:
         with suppress(OSError):  # such as a full disk: a lost record must not fail the clean-up
             _move(run, record)
         _expire(run.parent, time.time())
+
+
+def reduce(run: Path, record: Record, pods: Collection[str]) -> None:
+    """Replace the record of a finished run by a smaller one, without the files of these pods."""
+    ended = _ended(run)
+    write(run, record)
+    os.utime(run / _RECORD, (ended, ended))
+    pod_logs.delete(run, pods)
 
 
 def delete(run: Path) -> None:
