@@ -109,7 +109,8 @@ OPEN_MPI = MPIVariables(
     launcher=_ORTE | _PRRTE,
     oversubscribe={
         "OMPI_MCA_rmaps_base_oversubscribe": "true",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        # By slot: by core, the default, Open MPI 5 then puts all ranks on the first host.
+        "PRTE_MCA_rmaps_default_mapping_policy": "slot:oversubscribe",
     },
     host_network={
         # Open MPI 5 takes ranks with the same host name for neighbours. This way of reducing then

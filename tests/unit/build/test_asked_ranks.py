@@ -11,12 +11,21 @@ PERMISSIONS = {"OMPI_MCA_rmaps_base_oversubscribe", "PRTE_MCA_rmaps_default_mapp
 FLYTE = ["mpirun", "-bind-to", "none", "-np", "4", "python", "entrypoint.py"]
 
 
-def is_permitted(launcher, annotations=V1, **spec):
-    """Whether Open MPI may start them; the job has two workers."""
+def variables_of(launcher, annotations=V1, **spec):
+    """The environment of the launcher of a job with two workers."""
     roles = {"Launcher": pods(**launcher), "Worker": {"replicas": 2, **pods()}}
     job = make_job(annotations=annotations, mpiReplicaSpecs=roles, **spec)
-    variables = environment(launcher_job(job, NONE, suspend=False)["spec"]["template"]["spec"])
-    return PERMISSIONS & variables.keys() == PERMISSIONS
+    return environment(launcher_job(job, NONE, suspend=False)["spec"]["template"]["spec"])
+
+
+def is_permitted(launcher, annotations=V1, **spec):
+    """Whether Open MPI may start them."""
+    return variables_of(launcher, annotations, **spec).keys() >= PERMISSIONS
+
+
+def test_open_mpi_5_fills_the_slots_of_all_workers_first():
+    variables = variables_of({"args": FLYTE})
+    assert variables["PRTE_MCA_rmaps_default_mapping_policy"] == "slot:oversubscribe"
 
 
 @pytest.mark.parametrize(
