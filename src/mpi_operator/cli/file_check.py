@@ -101,7 +101,9 @@ class _Checker:
         found = file_objects.identity(value)
         is_named = title(value) != printable(value["kind"])
         if is_named and found in self._identities:
-            self._add(line, title(value), "metadata.name", "another object of this file has it")
+            self._add(
+                line, title(value), "metadata.name", "already used by another object in this file"
+            )
         self._identities.add(found)
 
     def _add(

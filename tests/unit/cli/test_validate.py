@@ -72,7 +72,7 @@ def test_an_error_has_its_file_line_and_field(file):
         ),
         pytest.param(
             [job("pi"), job("pi")],
-            "error: MPIJob pi: metadata.name: another object of this file has it",
+            "error: MPIJob pi: metadata.name: already used by another object in this file",
             id="a name twice",
         ),
         pytest.param(
