@@ -31,7 +31,7 @@ from mpi_operator.local.sandbox.protocol import (
 )
 from mpi_operator.local.times import now
 
-from . import volumes
+from . import gpus, volumes
 from .config_sources import Missing
 from .container import ContainerRunner, Stopped, retry_while_missing
 from .container_env import HOME
@@ -136,6 +136,7 @@ class PodRunner:
         if request.rank:
             names = caller.in_container if caller else Translation([])
             env = stand_ins.rank_environment(request.rank.env, own.env, names)
+            env |= {name: own.env[name] for name in gpus.VARIABLES if name in own.env}
             argv = [names(word) for word in request.rank.argv]
             command = Command(argv, env, names(request.rank.directory))
         else:
