@@ -18,6 +18,10 @@ from xdist.remote import Producer
 
 from tests.support import sharing_out
 
+# A script ignores SIGINT for what it starts with `&`, and programs inherit that; tests need it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _SKIPPED = 9  # an exit code that pytest does not use
 
 # The time that an example takes depends on how busy the machine is. Which examples are tried

@@ -98,7 +98,7 @@ def test_a_job_does_not_start_without_what_it_needs(shell, tmp_path):
         f"mpijob: missing in {path}:",
         "  pi launcher: ConfigMap train does not exist",
         "  pi launcher: Secret db does not exist",
-        f"mpijob run {path} --configmap train=DIR --secret-file db=PATH  # gives it",
+        f"mpijob run {path} --configmap train=DIR --secret-file db=PATH  # provides it",
     ]
     assert not (tmp_path / "started").exists()
 

@@ -23,8 +23,6 @@ class Failure(NamedTuple):
     """How many ranks the workers of the job have room for."""
     hosts: Sequence[str] = ()
     """The host of each rank, if ranks are placed in the order of the hostfile."""
-    has_run_out_of_memory: bool = False
-    """Whether the kernel has killed a process since the job started."""
 
 
 class Banner(NamedTuple):
@@ -169,8 +167,8 @@ def _too_many_ranks(text: str, banner: Banner, failure: Failure) -> str:
     found = re.search(r"not enough slots available in the system to satisfy the (\d+)", text)
     if found is None:
         return ""
-    slots = f"the workers have {failure.slots} slots" if failure.slots else "too few slots"
-    return f"{found[1]} ranks asked for, {slots}"
+    slots = f"{failure.slots} slots" if failure.slots else "too few slots"
+    return f"{found[1]} ranks requested, but the workers have {slots}"
 
 
 def _signal(text: str, banner: Banner, failure: Failure) -> str:
@@ -178,8 +176,7 @@ def _signal(text: str, banner: Banner, failure: Failure) -> str:
     if not number:
         return ""
     if number == signal.SIGKILL:
-        why = "out of memory" if failure.has_run_out_of_memory else "perhaps out of memory"
-        return f"Killed by SIGKILL, {why}"
+        return "Killed by SIGKILL, perhaps out of memory"  # the kernel counts for all programs
     return f"Killed by {_signal_name(number)}, {(signal.strsignal(number) or '').lower()}"
 
 

@@ -2,10 +2,9 @@
 
 import re
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS, Manifest, Resource
 
@@ -18,7 +17,9 @@ NAMESPACE = "default"  # of everything that runs on this machine
 _ENCODED = {CONFIG_MAPS.kind: "binaryData", SECRETS.kind: "data"}
 _PLAIN = {CONFIG_MAPS.kind: "data", SECRETS.kind: "stringData"}
 _NAME = r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
-_KEY = r"[-._a-zA-Z0-9]+"
+# A volume has a file for each key, and names of its own that start with "..".
+_KEY = r"(?!\.\.|\.\Z)[-._a-zA-Z0-9]{1,253}"
+_KEY_RULE = "allowed are letters, digits, '-', '_' and '.', but not '.' alone or '..' in front"
 
 
 def checked(manifest: Manifest, source: str) -> Manifest:
@@ -39,22 +40,53 @@ def keys_of(manifest: Manifest) -> set[str]:
     return {*(manifest.get(_PLAIN[kind]) or ()), *(manifest.get(_ENCODED[kind]) or ())}
 
 
-def from_files(resource: Resource, option: str, given: Iterable[str]) -> list[Manifest]:
+class Given(NamedTuple):
+    """An object of the command line."""
+
+    manifest: Manifest
+    is_whole: bool = True
+    """False if only single keys were given, which are added to the object of the file."""
+
+
+def from_files(resource: Resource, option: str, given: Iterable[str]) -> list[Given]:
     """The objects of `--configmap` and `--secret-file`, each given as NAME[:KEY]=PATH."""
     contents: dict[str, dict[str, bytes]] = {}
+    whole: set[str] = set()
     for text in given:
         target, separator, path = text.partition("=")
         name, _, key = target.partition(":")
         if not separator or not path or not re.fullmatch(_NAME, name):
             raise InvalidInput(f"invalid {option} {text}: expected NAME=PATH, such as config=./dir")
         contents.setdefault(name, {}).update(_read(Path(path), key, f"{option} {text}"))
-    return [_manifest(resource, name, held) for name, held in contents.items()]
+        if not key:
+            whole.add(name)
+    return [
+        Given(_manifest(resource, name, held), name in whole) for name, held in contents.items()
+    ]
 
 
-def merged(documents: Sequence[Manifest], given: Sequence[Manifest]) -> list[Manifest]:
-    """The objects of the file; those of the command line replace what has the same name."""
-    by_name = {(each["kind"], each["metadata"]["name"]): each for each in (*documents, *given)}
+def merged(documents: Sequence[Manifest], given: Sequence[Given]) -> list[Manifest]:
+    """The objects of the file; those of the command line replace them, or keys of them."""
+    by_name = {_identity(each): each for each in documents}
+    for manifest, is_whole in given:
+        before = None if is_whole else by_name.get(_identity(manifest))
+        by_name[_identity(manifest)] = _with_keys(before, manifest) if before else manifest
     return [*by_name.values()]
+
+
+def _identity(manifest: Manifest) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
+def _with_keys(manifest: Manifest, given: Manifest) -> Manifest:
+    """An object with the keys of another one, which may be in another field than before."""
+    replaced = keys_of(given)
+    data = {}
+    for field in (_PLAIN[manifest["kind"]], _ENCODED[manifest["kind"]]):
+        held = manifest.get(field) or {}
+        kept = {key: value for key, value in held.items() if key not in replaced}
+        data[field] = {**kept, **(given.get(field) or {})}
+    return {**manifest, **data}
 
 
 def _problems(manifest: Manifest) -> Iterator[str]:
@@ -67,7 +99,7 @@ def _problems(manifest: Manifest) -> Iterator[str]:
             return
         for key, value in data.items():
             if not isinstance(key, str) or not re.fullmatch(_KEY, key):
-                yield f"{field}: invalid key {key!r}; allowed are letters, digits, '-', '_' and '.'"
+                yield f"{field}: invalid key {key!r}; {_KEY_RULE}"
             elif not isinstance(value, str | None):
                 yield f"{field}.{key} must be a string: put quotes around the value"
             elif field == _ENCODED[kind] and not _is_base64(value or ""):
@@ -81,7 +113,7 @@ def _plain_hint(kind: str) -> str:
 def _is_base64(text: str) -> bool:
     try:
         b64decode("".join(text.split()), validate=True)
-    except NotBase64:
+    except ValueError:  # also for text that is not ASCII
         return False
     return True
 

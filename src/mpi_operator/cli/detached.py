@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import NamedTuple, NoReturn
 
 import click
 import msgspec
@@ -24,34 +25,62 @@ from .output import Output, TextOutput
 
 
 class _Report(msgspec.Struct, frozen=True):
-    """What the process reports once: that the job runs, or why it does not."""
+    """What the process reports once: the jobs that run, or why they do not."""
 
+    jobs: Sequence[str] = ()
     error: str = ""
     command: str = ""
     exit_code: int = 0
 
 
-class _DetachedOutput(TextOutput):
-    """Prints nothing: `mpijob logs` has the output of the job. Reports when the job exists."""
+class _ReportPipe:
+    """Sends one report, and ignores all others: the descriptor has another use by then."""
 
-    def __init__(self, report: Callable[[], None]) -> None:
+    def __init__(self, writer: int) -> None:
+        self._writer: int | None = writer
+
+    def send(self, report: _Report) -> None:
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        with suppress(OSError):  # the command was killed: the job runs all the same
+            os.write(writer, msgspec.json.encode(report) + b"\n")
+        os.close(writer)
+
+
+class _DetachedOutput(TextOutput):
+    """Prints nothing: `mpijob logs` has the output of the jobs. Reports when all of them exist."""
+
+    def __init__(self, pipe: _ReportPipe, expected: int) -> None:
         super().__init__(is_quiet=True)
-        self._report = report
+        self._pipe = pipe
+        self._expected = expected
+        self._names: dict[str, None] = {}
 
     def show(self, update: Update) -> None:
         if isinstance(update, JobChanged):
-            self._report()
+            # The run may have renamed it: another job has the name that was wanted.
+            self._names[update.job.metadata.name] = None
+            if len(self._names) == self._expected:
+                self._pipe.send(_Report(jobs=[*self._names]))
 
 
-def start(run: Callable[[Output], int]) -> str:
-    """Have a process of its own run a job; the name of its run. CommandError if it cannot."""
+class Started(NamedTuple):
+    """Jobs that run in the background, under the names that they have there."""
+
+    jobs: Sequence[str]
+    run: str
+
+
+def start(run: Callable[[Output], int], expected: int) -> Started:
+    """Have a process of its own run so many jobs. CommandError if it cannot."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
         os.close(reader)
-        _run_detached(run, writer)
+        _run_detached(run, _ReportPipe(writer), expected)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         line = pipe.readline()
@@ -61,12 +90,13 @@ def start(run: Callable[[Output], int]) -> str:
     if report.error:
         is_invalid = report.exit_code == INVALID_INPUT
         raise (InvalidInput if is_invalid else CommandError)(report.error, report.command)
-    return _run_of(pid)
+    return Started(report.jobs, _run_of(pid))
 
 
-def announce(jobs: Sequence[str], run: str, output: str | None) -> None:
+def announce(started: Started, output: str | None) -> None:
     """Say how the jobs are called, and how to follow them."""
-    for name in jobs:
+    run = started.run
+    for name in started.jobs:
         if output == "json":
             click.echo(msgspec.json.encode({"type": "detached", "job": name, "run": run}).decode())
             continue
@@ -80,16 +110,16 @@ def _run_of(pid: int) -> str:
     return next((name for name in names if name.startswith(f"{pid}-")), str(pid))
 
 
-def _run_detached(run: Callable[[Output], int], writer: int) -> NoReturn:
-    """In the new process: leave the terminal, run the job, report once. Never returns."""
+def _run_detached(run: Callable[[Output], int], pipe: _ReportPipe, expected: int) -> NoReturn:
+    """In the new process: leave the terminal, run the jobs, report once. Never returns."""
     code = FAILURE
     try:
         _leave_terminal()
-        code = run(_DetachedOutput(lambda: _report(writer, _Report())))
+        code = run(_DetachedOutput(pipe, expected))
     except CommandError as error:
-        _report(writer, _Report(error.message, error.command, error.exit_code))
+        pipe.send(_Report((), error.message, error.command, error.exit_code))
     except BaseException as error:
-        _report(writer, _Report(f"the detached run failed: {error!r}", exit_code=FAILURE))
+        pipe.send(_Report(error=f"the detached run failed: {error!r}", exit_code=FAILURE))
     finally:
         os._exit(code)
 
@@ -100,11 +130,3 @@ def _leave_terminal() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-
-
-def _report(writer: int, report: _Report) -> None:
-    try:
-        os.write(writer, msgspec.json.encode(report) + b"\n")
-        os.close(writer)
-    except OSError:
-        pass  # it has reported already, or the command was killed: the job runs all the same

@@ -26,6 +26,8 @@ _IS_TYPE = {
     "CharDevice": Path.is_char_device,
     "BlockDevice": Path.is_block_device,
 }
+_SHARED = ("cpu", "memory")
+_OVERSUBSCRIBE = "--oversubscribe"
 
 
 class Obstacle(NamedTuple):
@@ -33,6 +35,8 @@ class Obstacle(NamedTuple):
 
     message: str
     options: Sequence[str]
+    workers: int = 0
+    """How many workers would fit instead; 0 if fewer workers do not help."""
 
 
 def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
@@ -44,24 +48,35 @@ def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> N
     ] or [*joint_excess(jobs, machine, oversubscribe=oversubscribe)]
     if found:
         lines = "\n".join(f"  {printable(each.message)}" for each in found)
-        options = " ".join(dict.fromkeys(option for each in found for option in each.options))
         what = "the job" if len(jobs) == 1 else "the jobs of the file"
         raise InvalidInput(
-            f"{what} can never run on this machine:\n{lines}", f"mpijob run … {options}  # helps"
+            f"{what} can never run on this machine:\n{lines}", "\n".join(_commands(found))
         )
+
+
+def _commands(found: Sequence[Obstacle]) -> Iterator[str]:
+    """The commands that help, each by itself."""
+    options = dict.fromkeys(option for each in found for option in each.options)
+    yield f"mpijob run … {' '.join(options)}  # helps"
+    excesses = [each.workers for each in found if _OVERSUBSCRIBE in each.options]
+    if excesses and all(excesses):
+        others = [each for each in options if each != _OVERSUBSCRIBE]
+        fewer = " ".join([f"--set workers={min(excesses)}", *others])
+        yield f"mpijob run … {fewer}  # helps, too"
 
 
 def excess(job: MPIJob, machine: Machine, *, oversubscribe: bool) -> Iterator[Obstacle]:
     """What all pods of a job together request, and the machine does not have."""
     parts = requests_of(job)
     for name in dict.fromkeys(name for _, amounts in parts.values() for name in amounts):
-        if oversubscribe and name in ("cpu", "memory"):
+        if oversubscribe and name in _SHARED:
             continue
         total = sum(count * amounts.get(name, 0) for count, amounts in parts.values())
         if total > machine.amount(name):
             yield Obstacle(
                 _excess_message(job, name, parts, Fraction(total), machine.amount(name)),
-                _options(job, name, machine),
+                _options(job, name),
+                _fitting_workers(job, name, machine) if name in _SHARED else 0,
             )
 
 
@@ -170,11 +185,9 @@ def _excess_message(
     )
 
 
-def _options(job: MPIJob, name: str, machine: Machine) -> list[str]:
-    if name in ("cpu", "memory"):
-        workers = _fitting_workers(job, name, machine)
-        fewer = [f"--set workers={workers}"] if workers else []
-        return ["--oversubscribe", *(f"# or {each}" for each in fewer)]
+def _options(job: MPIJob, name: str) -> list[str]:
+    if name in _SHARED:
+        return [_OVERSUBSCRIBE]
     return [f"--set '{path}=0'" for path in _paths(job, name)]
 
 

@@ -51,7 +51,7 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
         *config_objects.from_files(SECRETS, "--secret-file", changes.secret_files),
     ]
     objects = config_objects.merged(found.created, given)
-    references.check([each.job for each in jobs], objects, source)
+    references.check([each.job for each in jobs], objects, path)
     ineffective = without_effect.notice([each.job for each in jobs])
     notices = [*found.notices, *filter(None, [ineffective])]
     return Workload(jobs, objects, notices, found.namespaces)

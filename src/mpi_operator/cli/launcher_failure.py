@@ -2,8 +2,6 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable
-from pathlib import Path
 
 from mpi_operator.api import conditions, labels, names
 from mpi_operator.api.failure_cause import Failure, failure_cause
@@ -25,13 +23,12 @@ _PLACEMENT = re.compile(
 
 
 class LastLines:
-    """The last lines of the last launcher, and whether memory has run out since the start."""
+    """The last lines of the last launcher."""
 
     def __init__(self) -> None:
         self._pod = ""
         self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
         self._whole = WholeLines()
-        self._oom_kills = _oom_kills()
 
     def note(self, update: Update) -> None:
         if not isinstance(update, Line) or update.role != labels.Role.LAUNCHER:
@@ -51,8 +48,7 @@ class LastLines:
         lines = [line.decode(errors="replace") for line in self._lines]
         slots = _hosts(job)
         hosts = slots if _is_in_order(job) else ()
-        has_run_out = _oom_kills() > self._oom_kills
-        return failure_cause(Failure(lines, exit_code, len(slots), hosts, has_run_out))
+        return failure_cause(Failure(lines, exit_code, len(slots), hosts))
 
 
 def _hosts(job: MPIJob) -> list[str]:
@@ -65,16 +61,3 @@ def _is_in_order(job: MPIJob) -> bool:
     container = main_container(job, job.spec.launcher)
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     return not _PLACEMENT.search(" ".join(map(str, words)))
-
-
-def _oom_kills() -> int:
-    """How many processes the kernel has killed because memory ran out, in all of its time."""
-    try:
-        return _counter("oom_kill", Path("/proc/vmstat").read_text().splitlines())
-    except OSError:
-        return 0
-
-
-def _counter(name: str, lines: Iterable[str]) -> int:
-    values = (line.split()[1] for line in lines if line.startswith(f"{name} "))
-    return int(next(values, 0))

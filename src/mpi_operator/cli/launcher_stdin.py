@@ -24,6 +24,7 @@ class LauncherStdin:
     def __init__(self, descriptor: int = 0) -> None:
         self._terminal = descriptor if os.isatty(descriptor) else None
         self._writing: int | None = None
+        self._unwritten = b""  # read, but the pipe is full
         if self._terminal is None:
             self._given = os.dup(descriptor)
         else:
@@ -49,27 +50,51 @@ class LauncherStdin:
         return self._given if is_launcher and container == default_container(pod) else None
 
     def _resume(self) -> None:
-        if self._terminal is not None and self._writing is not None:
+        if self._terminal is not None and self._writing is not None and not self._unwritten:
             self._loop.add_reader(self._terminal, self._forward)
 
     def _forward(self) -> None:
         if self._terminal is None or self._writing is None:
             return
-        if os.tcgetpgrp(self._terminal) != os.getpgrp():
+        if not _is_in_foreground(self._terminal):
             self._loop.remove_reader(self._terminal)  # in the background, until `fg` continues it
             return
+        with suppress(OSError):  # the terminal is gone
+            self._unwritten = os.read(self._terminal, _CHUNK)
+        if self._unwritten:
+            self._loop.remove_reader(self._terminal)
+            self._deliver()
+        else:
+            self._stop()
+
+    def _deliver(self) -> None:
+        """Write what was read, now or when the launcher has read enough; then read on."""
+        if self._writing is None:
+            return
         try:
-            data = os.read(self._terminal, _CHUNK)
-            if data:
-                os.write(self._writing, data)
-                return
-        except OSError:
-            pass  # the terminal or the reader is gone
-        self._stop()
+            self._unwritten = self._unwritten[os.write(self._writing, self._unwritten) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # the reader is gone
+            self._stop()
+            return
+        if self._unwritten:
+            self._loop.add_writer(self._writing, self._deliver)
+        else:
+            self._loop.remove_writer(self._writing)
+            self._resume()
 
     def _stop(self) -> None:
         if self._terminal is not None and self._writing is not None:
             with suppress(OSError):
                 self._loop.remove_reader(self._terminal)
+            self._loop.remove_writer(self._writing)
             os.close(self._writing)
             self._writing = None
+
+
+def _is_in_foreground(terminal: int) -> bool:
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:  # it does not control our session (`setsid`), so nothing else competes for it
+        return True

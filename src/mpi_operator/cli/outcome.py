@@ -18,7 +18,7 @@ from mpi_operator.local.runs.records import End
 from . import signals
 from .job_stream import role_of
 from .launcher_failure import LastLines
-from .plain_text import printable, printable_lines
+from .plain_text import printable_lines
 from .pod_column import failed_init_container
 
 P = ParamSpec("P")
@@ -45,7 +45,7 @@ class CommandError(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(f"mpijob: {printable_lines(self.message)}", err=True)
         if self.command:
-            click.echo(printable(self.command), err=True)
+            click.echo(printable_lines(self.command), err=True)
 
 
 class InvalidInput(CommandError):

@@ -1,6 +1,7 @@
 """What the pods of a job refer to, and which of it does not exist: pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from mpi_operator.api import names
@@ -14,15 +15,17 @@ from mpi_operator.kube.resources import (
 )
 
 from .config_objects import keys_of
+from .manifest_files import source_name
 from .outcome import InvalidInput
 from .plain_text import printable
 
-# The options that give what is missing.
+# The options that provide what is missing.
 _OPTIONS = {
     CONFIG_MAPS: "--configmap {}=DIR",
     SECRETS: "--secret-file {}=PATH",
     PERSISTENT_VOLUME_CLAIMS: "--volume {}=DIR",
 }
+_KEY_OPTIONS = {CONFIG_MAPS: "--configmap {}:{}=FILE", SECRETS: "--secret-file {}:{}=FILE"}
 
 
 class Reference(NamedTuple):
@@ -49,20 +52,22 @@ class Missing(NamedTuple):
 
     @property
     def option(self) -> str:
-        """The option that gives it."""
+        """The option that provides it."""
         resource, name, key = self.reference
-        target = f"{name}:{key}" if self.keys is not None else name
-        return _OPTIONS[resource].format(target)
+        if self.keys is not None:
+            return _KEY_OPTIONS[resource].format(name, key)
+        return _OPTIONS[resource].format(name)
 
 
-def check(jobs: Iterable[MPIJob], objects: Sequence[Manifest], source: str) -> None:
-    """InvalidInput if a job needs what does not exist."""
+def check(jobs: Iterable[MPIJob], objects: Sequence[Manifest], path: Path) -> None:
+    """InvalidInput if a job of a file needs what does not exist."""
     found = [each for job in jobs for each in missing(job, objects)]
     if found:
         lines = "\n".join(f"  {printable(str(each))}" for each in found)
         options = " ".join(dict.fromkeys(each.option for each in found))
         raise InvalidInput(
-            f"missing in {source}:\n{lines}", f"mpijob run {source} {options}  # gives it"
+            f"missing in {source_name(path)}:\n{lines}",
+            f"mpijob run {path} {options}  # provides it",
         )
 
 

@@ -213,6 +213,8 @@ def run_command(
     given = run_input.Given(words, shape, changes, mpi, image, dry_run)
     with _errors_as(output):
         run_input.check(given, output)
+        if not dry_run:
+            run_input.check_display(output, prefix, timestamps=timestamps, detach=detach)
         workload = run_input.load(given)
         if dry_run:
             from . import dry_run as printing  # noqa: PLC0415
@@ -252,8 +254,8 @@ def run_command(
         if detach:
             from . import detached  # noqa: PLC0415 — few runs need it
 
-            run = detached.start(partial(runner.run, workload, options))
-            detached.announce([job.job.metadata.name for job in workload.jobs], run, output)
+            started = detached.start(partial(runner.run, workload, options), len(workload.jobs))
+            detached.announce(started, output)
             return
         code = runner.run(workload, options, out)
     sys.exit(code)

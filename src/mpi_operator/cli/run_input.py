@@ -47,6 +47,19 @@ def check(given: Given, output: str | None) -> None:
         )
 
 
+def check_display(output: str | None, prefix: str, *, timestamps: bool, detach: bool) -> None:
+    """Refuse options about the lines of the job, if something else than lines is printed."""
+    if prefix == "rank" and output == "json":
+        raise InvalidInput("--prefix rank cannot be used with -o json: use --prefix pod or none")
+    if prefix == "rank" and detach:
+        raise InvalidInput("--prefix rank cannot be used with --detach, which prints no output")
+    if timestamps and detach:
+        raise InvalidInput(
+            "--timestamps cannot be used with --detach, which prints no output",
+            "mpijob logs NAME --timestamps  # has the times",
+        )
+
+
 def _check_file(given: Given) -> None:
     only_for_programs = {
         "--slots": (given.shape.slots, "; for a file: --set slots=N"),

@@ -27,9 +27,12 @@ def exit_code(number: int) -> int:
 
 
 def install() -> None:
-    """End the process at once on a signal. `nohup` stays in force."""
+    """End the process at once on a signal, unless the caller ignores it.
+
+    `nohup` does so with SIGHUP, and a script with SIGINT for what it starts with `&`.
+    """
     for number in _NUMBERS:
-        if number != SIGHUP or getsignal(number) != SIG_IGN:
+        if getsignal(number) != SIG_IGN:
             signal(number, _exit)
 
 

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 
 from mpi_operator.local.remote_exec import agent
 
+from . import signals
+
 _CHUNK = 1 << 16
 _IN, _OUT = 0, 1
 
@@ -70,11 +72,20 @@ def _pass_on(source: int, target: int) -> bool:
 def _raw() -> Iterator[None]:
     """Pass every key on, Ctrl-C included: the new terminal handles them."""
     before = termios.tcgetattr(_IN)
-    tty.setraw(_IN, termios.TCSADRAIN)  # the default would drop what was typed ahead
-    try:
-        yield
-    finally:
-        termios.tcsetattr(_IN, termios.TCSADRAIN, before)
+    arrived = signals.Deferred()
+
+    def leave() -> None:
+        with suppress(termios.error):  # after SIGHUP there is no terminal
+            termios.tcsetattr(_IN, termios.TCSANOW, before)
+        os._exit(signals.exit_code(arrived.number))
+
+    arrived.on_arrival = leave
+    with arrived:
+        tty.setraw(_IN, termios.TCSADRAIN)  # the default would drop what was typed ahead
+        try:
+            yield
+        finally:
+            termios.tcsetattr(_IN, termios.TCSADRAIN, before)
 
 
 @contextmanager

@@ -77,7 +77,7 @@ EXPECTED = [
     ("syntax-error", "OpenMPI", "SyntaxError: invalid syntax (rank 0 on pi-worker-0)"),
     ("syntax-error", "MPICH Intel", "SyntaxError: invalid syntax"),
     ("termination", "OpenMPI MPICH Intel", "Killed by SIGTERM, terminated (rank 1 on pi-worker-1)"),
-    ("too-many-ranks", "OpenMPI", "4 ranks asked for, the workers have 2 slots"),
+    ("too-many-ranks", "OpenMPI", "4 ranks requested, but the workers have 2 slots"),
     (
         "unknown-host",
         "OpenMPI MPICH Intel",
@@ -112,12 +112,6 @@ def test_a_host_is_not_guessed_if_ranks_may_be_placed_in_another_order():
     cause = failure_cause(Failure(lines, code))
     assert cause.startswith("ModuleNotFoundError: No module named 'numppy' (rank ")
     assert " on " not in cause
-
-
-def test_a_kill_after_memory_ran_out_says_so():
-    code, lines = recorded("kill", "OpenMPI")
-    cause = failure_cause(Failure(lines, code, has_run_out_of_memory=True))
-    assert cause == "Killed by SIGKILL, out of memory (rank 1 on pi-worker-1)"
 
 
 def test_the_exception_that_came_first_wins_over_its_consequences():

@@ -11,7 +11,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
 
 def config_map(*given):
     [made] = config_objects.from_files(CONFIG_MAPS, "--configmap", given)
-    return made
+    return made.manifest
 
 
 def test_each_file_of_a_directory_is_a_key(tmp_path):
@@ -34,7 +34,7 @@ def test_a_secret_is_encoded(tmp_path):
     (tmp_path / "token").write_text("hunter2")
     given = [f"db={tmp_path}/token"]
     [made] = config_objects.from_files(SECRETS, "--secret-file", given)
-    assert made["data"] == {"token": "aHVudGVyMg=="}
+    assert made.manifest["data"] == {"token": "aHVudGVyMg=="}
 
 
 def test_the_command_line_replaces_what_the_file_has(tmp_path):
@@ -43,11 +43,46 @@ def test_the_command_line_replaces_what_the_file_has(tmp_path):
         {"kind": "ConfigMap", "metadata": {"name": "train"}, "data": {"a": "old"}},
         {"kind": "Secret", "metadata": {"name": "train"}},
     ]
-    found = config_objects.merged(documents, [config_map(f"train={tmp_path}/a")])
+    given = config_objects.from_files(CONFIG_MAPS, "--configmap", [f"train={tmp_path}/a"])
+    found = config_objects.merged(documents, given)
     assert [(each["kind"], each.get("data")) for each in found] == [
         ("ConfigMap", {"a": "new"}),
         ("Secret", None),
     ]
+
+
+def test_a_key_of_the_command_line_leaves_the_other_keys_of_the_file(tmp_path):
+    (tmp_path / "new").write_text("new")
+    document = {
+        "kind": "Secret",
+        "metadata": {"name": "db"},
+        "stringData": {"a": "old", "b": "kept"},
+        "data": {"c": "a2VwdA=="},
+    }
+    given = config_objects.from_files(SECRETS, "--secret-file", [f"db:a={tmp_path}/new"])
+    [found] = config_objects.merged([document], given)
+    assert found["stringData"] == {"b": "kept"}
+    assert found["data"] == {"c": "a2VwdA==", "a": "bmV3"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param({"a": "pässword"}, "data.a must be base64", id="not ASCII"),
+        pytest.param({".": ""}, "invalid key '.'", id="the directory itself"),
+        pytest.param({"..data": ""}, "invalid key '..data'", id="a name of the volume"),
+    ],
+)
+def test_what_the_api_server_refuses(data, message):
+    secret = {"kind": "Secret", "metadata": {"name": "db"}, "data": data}
+    with pytest.raises(InvalidInput, match=message):
+        config_objects.checked(secret, "job.yaml")
+
+
+@pytest.mark.parametrize("key", [".profile", "a..b", "a."])
+def test_keys_may_have_dots(key):
+    config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {key: ""}}
+    assert config_objects.checked(config_map, "job.yaml")["data"] == {key: ""}
 
 
 @pytest.mark.parametrize(

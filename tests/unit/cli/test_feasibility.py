@@ -34,7 +34,7 @@ def test_all_pods_of_a_job_run_together():
     assert found.message == (
         "pi requests 5 CPUs (1 launcher with 1, 2 workers with 2), this machine has 4"
     )
-    assert found.options == ["--oversubscribe", "# or --set workers=1"]
+    assert (found.options, found.workers) == (["--oversubscribe"], 1)
 
 
 def test_memory_is_counted_too():
@@ -46,7 +46,7 @@ def test_memory_is_counted_too():
 
 def test_fewer_workers_are_not_proposed_if_none_fits():
     [found] = excess(job(role(cpu="4"), role(cpu="2")))
-    assert found.options == ["--oversubscribe"]
+    assert (found.options, found.workers) == (["--oversubscribe"], 0)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,17 @@ def test_the_error_has_all_obstacles_and_the_options():
         "  pi: volume n: nfs is not available on this machine"
     )
     assert raised.value.command == "mpijob run … --oversubscribe --volume n=DIR  # helps"
+
+
+def test_each_alternative_is_a_whole_command():
+    volumes = [{"name": "n", "nfs": {"server": "s", "path": "/"}}]
+    wanted = job(worker=role(volumes, cpu="2", memory="5Gi"), workers=4)
+    with pytest.raises(InvalidInput) as raised:
+        feasibility.check([wanted], MACHINE, oversubscribe=False)
+    assert raised.value.command.splitlines() == [
+        "mpijob run … --oversubscribe --volume n=DIR  # helps",
+        "mpijob run … --set workers=1 --volume n=DIR  # helps, too",
+    ]
 
 
 # --- volumes

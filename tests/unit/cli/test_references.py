@@ -1,5 +1,7 @@
 """What the pods of a job need, and what of it is missing."""
 
+from pathlib import Path
+
 import pytest
 
 from mpi_operator.api.decode import decode_job
@@ -75,7 +77,7 @@ def test_keys_count_and_values_are_never_shown():
         "pi launcher: ConfigMap c has no key z; it has a",
         "pi launcher: Secret s has no key y; it has b",
     ]
-    assert [each.option for each in found] == ["--configmap c:z=DIR", "--secret-file s:y=PATH"]
+    assert [each.option for each in found] == ["--configmap c:z=FILE", "--secret-file s:y=FILE"]
 
 
 @pytest.mark.parametrize(
@@ -102,15 +104,16 @@ def test_what_exists_or_is_optional_is_not_missing(needs):
     assert references.missing(job(**needs), [CONFIG, SECRET]) == []
 
 
-def test_the_error_has_the_options_that_help():
+@pytest.mark.parametrize(("path", "name"), [("job.yaml", "job.yaml"), ("-", "standard input")])
+def test_the_error_has_the_options_that_help(path, name):
     needs = {"env_from": [{"secretRef": {"name": "n"}}, {"configMapRef": {"name": "m"}}]}
     with pytest.raises(InvalidInput) as raised:
-        references.check([job(**needs)], [], "job.yaml")
+        references.check([job(**needs)], [], Path(path))
     assert str(raised.value) == (
-        "missing in job.yaml:\n"
+        f"missing in {name}:\n"
         "  pi launcher: Secret n does not exist\n"
         "  pi launcher: ConfigMap m does not exist"
     )
     assert raised.value.command == (
-        "mpijob run job.yaml --secret-file n=PATH --configmap m=DIR  # gives it"
+        f"mpijob run {path} --secret-file n=PATH --configmap m=DIR  # provides it"
     )

@@ -1,0 +1,54 @@
+"""What signals do to `mpijob`."""
+
+import os
+import signal
+import subprocess
+import sys
+import termios
+
+import pytest
+
+INSTALL = "from mpi_operator.cli import signals; signals.install(); print(flush=True); input()"
+RAW = """
+from mpi_operator.cli import signals, terminal
+signals.install()
+with terminal._raw():
+    print("ready", flush=True)
+    input()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("handler", "code"), [(signal.SIG_IGN, 0), (signal.SIG_DFL, None)])
+def test_a_signal_ends_the_command_unless_the_caller_ignores_it(number, handler, code):
+    process = subprocess.Popen(
+        [sys.executable, "-c", INSTALL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, handler),
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"\n"
+    process.send_signal(number)
+    if code is None:
+        code = 128 + number
+        process.wait(60)
+    process.communicate(b"\n", timeout=60)
+    assert process.returncode == code
+
+
+def test_a_killed_exec_leaves_the_terminal_as_it_was():
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RAW], stdin=theirs, stdout=theirs, start_new_session=True
+    )
+    shown = b""
+    while b"ready" not in shown:
+        shown += os.read(ours, 4096)
+    assert termios.tcgetattr(theirs) != before
+    process.terminate()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
