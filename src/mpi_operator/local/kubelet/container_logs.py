@@ -47,6 +47,7 @@ class ContainerLogs:
         self._starts.append(history)
         if number > 1:
             self._starts[number - 2].remove()
+            self._errors.pop(number - 2, None)
         return os.open(history.path, APPEND | os.O_CREAT, 0o644)
 
     def open_stderr(self) -> int:

@@ -40,15 +40,22 @@ class ErrorPipe:
     def _copy(self) -> None:
         with suppress(BlockingIOError):
             while data := os.read(self._reading, _CHUNK):
-                self._append(data)
+                with suppress(OSError):  # the disk is full: what does not fit is lost
+                    self._append(data)
             self._stop()
 
     def _append(self, data: bytes) -> None:
         while data:
             written = os.write(self._log, data)
             end = os.lseek(self._log, 0, os.SEEK_CUR)  # after an append, the end of what it wrote
-            self.ranges.append((end - written, end))
+            self._note(end - written, end)
             data = data[written:]
+
+    def _note(self, start: int, end: int) -> None:
+        """Note a range; one that continues the last extends it, so that their number is small."""
+        if self.ranges and self.ranges[-1][1] == start:
+            start, _ = self.ranges.pop()
+        self.ranges.append((start, end))
 
     def _stop(self) -> None:
         if self._log >= 0:

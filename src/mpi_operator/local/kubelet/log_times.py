@@ -54,6 +54,8 @@ class SizeHistory(msgspec.Struct):
 
     def remove(self) -> None:
         """Remove it and the log."""
+        self.times.clear()
+        self.sizes.clear()
         for file in (self.path, _place(self.path)):
             file.unlink(missing_ok=True)
 

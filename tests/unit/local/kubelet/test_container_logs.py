@@ -4,11 +4,13 @@ import asyncio
 import os
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from mpi_operator.kube.client import LogOptions
 from mpi_operator.local.kubelet.container_logs import ContainerLogs, recorded_lines
+from mpi_operator.local.kubelet.error_pipe import ErrorPipe
 from mpi_operator.local.kubelet.log_times import SizeHistory, saved
 from tests.support.waiting import until
 
@@ -45,6 +47,27 @@ async def test_standard_error_is_told_apart_in_one_log(logs):
     chunks = [(each.printed, each.is_stderr) async for each in logs.output()]
     assert chunks == [(b"a\n", False), (b"b\n", True), (b"c\n", False)]
     assert await lines(logs) == ["a", "b", "c"]
+
+
+async def test_standard_error_that_goes_on_is_one_range(tmp_path):
+    log = tmp_path / "log"
+    log.touch()
+    pipe = ErrorPipe(log)
+    os.write(pipe.writing, b"12345")
+    await until(lambda: log.stat().st_size == 5)
+    os.write(pipe.writing, b"67890")
+    await until(lambda: log.stat().st_size == 10)
+    os.close(pipe.writing)
+    pipe.close()
+    assert pipe.ranges == [(0, 10)]
+
+
+async def test_a_full_disk_loses_standard_error_and_nothing_else():
+    pipe = ErrorPipe(Path("/dev/full"))
+    os.write(pipe.writing, b"lost")
+    os.close(pipe.writing)
+    pipe.close()
+    assert pipe.ranges == []
 
 
 async def test_nothing_printed_yet(logs):
