@@ -91,7 +91,7 @@ def joint_excess(
     totals = [total_of(job) for job in jobs]
     kept = [_kept_of(job) for job in jobs]
     for name in dict.fromkeys(name for total in totals for name in total):
-        if oversubscribe and name in ("cpu", "memory"):
+        if oversubscribe and name in _SHARED:
             continue
         all_kept = sum(each.get(name, 0) for each in kept)
         peak = max(
@@ -129,7 +129,7 @@ def _joint_obstacle(
         "what they request until all jobs have ended (cleanPodPolicy None)"
     )
     one_by_one = "--set spec.runPolicy.cleanPodPolicy=Running"
-    if name in ("cpu", "memory"):
+    if name in _SHARED:
         return Obstacle(message, ["--oversubscribe", f"# or {one_by_one}"])
     return Obstacle(message, [one_by_one])
 
