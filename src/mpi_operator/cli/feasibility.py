@@ -37,6 +37,8 @@ class Obstacle(NamedTuple):
     options: Sequence[str]
     workers: int = 0
     """How many workers would fit instead; 0 if fewer workers do not help."""
+    instead: str = ""
+    """Another option that helps as well as all of these."""
 
 
 def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
@@ -63,6 +65,8 @@ def _commands(found: Sequence[Obstacle]) -> Iterator[str]:
         others = [each for each in options if each != _OVERSUBSCRIBE]
         fewer = " ".join([f"--set workers={min(excesses)}", *others])
         yield f"mpijob run … {fewer}  # helps, too"
+    for option in dict.fromkeys(each.instead for each in found if each.instead):
+        yield f"mpijob run … {option}  # helps, too"
 
 
 def excess(job: MPIJob, machine: Machine, *, oversubscribe: bool) -> Iterator[Obstacle]:
@@ -130,7 +134,7 @@ def _joint_obstacle(
     )
     one_by_one = "--set spec.runPolicy.cleanPodPolicy=Running"
     if name in _SHARED:
-        return Obstacle(message, ["--oversubscribe", f"# or {one_by_one}"])
+        return Obstacle(message, [_OVERSUBSCRIBE], instead=one_by_one)
     return Obstacle(message, [one_by_one])
 
 

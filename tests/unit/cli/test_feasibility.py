@@ -167,9 +167,10 @@ def test_jobs_that_do_not_fit_together_are_refused():
         " at the same time, and workers keep what they request until all jobs have ended"
         " (cleanPodPolicy None)"
     )
-    assert "--oversubscribe # or --set spec.runPolicy.cleanPodPolicy=Running" in (
-        raised.value.command
-    )
+    assert raised.value.command.splitlines() == [
+        "mpijob run … --oversubscribe  # helps",
+        "mpijob run … --set spec.runPolicy.cleanPodPolicy=Running  # helps, too",
+    ]
 
 
 @pytest.mark.parametrize(
