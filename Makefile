@@ -78,7 +78,7 @@ test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; 
 
 # With a cache of their own: the second run of `make test` is about its own tests only.
 .PHONY: test-peers
-test-peers: setup ## Run the tests with programs of others, such as Kueue, on two nodes (10 min, first time 15 more; root)
+test-peers: setup ## Run the tests with programs of others, such as Kueue and Flyte, on two nodes (11 min, first time 15 more; root)
 	@$(MAKE) --no-print-directory images IF_POSSIBLE=--if-possible
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes peers
 	$(PYTEST) -o cache_dir=$(PEERS_CACHE) tests/peers || \

@@ -88,7 +88,7 @@ class Tool:
     def path(self) -> Path:
         """Where the finished program is, or will be."""
         sources = sorted(path.name for path in self.module_directory.glob("*.go"))
-        ours = sources if self.own_version else ["main.go"]
+        ours = sources if self.package == "." else ()
         files = (self._read(file) for file in ("go.mod", "go.sum", *ours))
         pins = "\0".join((*filter(None, files), self.ldflags, platform.machine()))
         key = hashlib.sha256(pins.encode()).hexdigest()[:12]
@@ -211,6 +211,14 @@ TOOLS = {
             # It only reports a version that is stamped at link time.
             version_arguments=(),
         ),
+        Tool(
+            name="flyte-backend",
+            module="flyte-backend",
+            requirement="github.com/flyteorg/flyte/flyteplugins",
+            package=".",
+            usual="4 minutes",
+            version_arguments=(),
+        ),
     )
 }
 
@@ -221,7 +229,13 @@ USES = {
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
-    "peers": ("kueue", "kubeflow-mpi-operator", "training-operator", "katib-trial-status"),
+    "peers": (
+        "kueue",
+        "kubeflow-mpi-operator",
+        "training-operator",
+        "katib-trial-status",
+        "flyte-backend",
+    ),
 }
 
 

@@ -166,6 +166,17 @@ _ALL = (
         usual="5 seconds",
     ),
     Image(
+        name="flyte",
+        tags=("mpioperator/flyte:test",),
+        dockerfile="tests/peers/flyte/image/Dockerfile",
+        inputs=("tasks.py", "sitecustomize.py"),
+        suite=BOOKWORM,
+        needs=("pi-openmpi-4-no-sshd", "toolchain-bookworm"),
+        uses_pip=True,
+        keeps_layers=True,
+        usual="2 minutes",
+    ),
+    Image(
         name="mpi-operator",
         tags=(f"mpioperator/mpi-operator:{_version()}",),
         dockerfile="deploy/images/mpi-operator/Dockerfile",

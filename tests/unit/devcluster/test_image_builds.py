@@ -83,6 +83,7 @@ def test_a_key_follows_from_the_inputs_of_all_that_an_image_is_made_of(monkeypat
         "openmpi-builder-4.1",
         "pi-openmpi-4",
         "pi-openmpi-4-no-sshd",
+        "flyte",
     }
 
 
