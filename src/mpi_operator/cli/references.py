@@ -15,7 +15,6 @@ from mpi_operator.kube.resources import (
 )
 
 from .config_objects import keys_of
-from .manifest_files import source_name
 from .outcome import InvalidInput
 from .plain_text import printable
 
@@ -63,6 +62,9 @@ def check(jobs: Iterable[MPIJob], objects: Sequence[Manifest], path: Path) -> No
     """InvalidInput if a job of a file needs what does not exist."""
     found = [each for job in jobs for each in missing(job, objects)]
     if found:
+        # Imported here: it loads a parser, which a program without a file does not need.
+        from .manifest_files import source_name  # noqa: PLC0415
+
         lines = "\n".join(f"  {printable(str(each))}" for each in found)
         options = " ".join(dict.fromkeys(each.option for each in found))
         raise InvalidInput(
