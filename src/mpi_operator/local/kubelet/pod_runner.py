@@ -20,6 +20,7 @@ from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Unreachable
 from mpi_operator.local.sandbox.path_translation import Translation
+from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import (
     Command,
     Mount,
@@ -34,6 +35,7 @@ from mpi_operator.local.times import now
 from . import gpus, volumes
 from .config_sources import Missing
 from .container import ContainerRunner, Stopped, retry_while_missing
+from .container_config import POD_VARIABLE
 from .container_env import HOME
 from .container_logs import ContainerLogs
 from .context import PodContext
@@ -41,6 +43,9 @@ from .downward_api import UnknownField
 from .pod_status import Failure, PodFacts, status_of
 
 log = logging.getLogger(__name__)
+
+# What a pod is and has. A rank keeps it, whatever `mpirun -x` passes on: horovodrun passes all.
+_OWN_VARIABLES = (*gpus.VARIABLES, RUN_VARIABLE, CONTAINER_VARIABLE, POD_VARIABLE)
 
 # Called with the whole status of the pod each time that it changes.
 Report: TypeAlias = Callable[[Manifest], None]
@@ -136,7 +141,7 @@ class PodRunner:
         if request.rank:
             names = caller.in_container if caller else Translation([])
             env = stand_ins.rank_environment(request.rank.env, own.env, names)
-            env |= {name: own.env[name] for name in gpus.VARIABLES if name in own.env}
+            env |= {name: own.env[name] for name in _OWN_VARIABLES if name in own.env}
             argv = [names(word) for word in request.rank.argv]
             command = Command(argv, env, names(request.rank.directory))
         else:
