@@ -178,10 +178,10 @@ async def test_a_pod_waits_for_its_configuration(pods):
 
 
 async def test_a_volume_that_cannot_be_had(pods):
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]
+    volumes = [{"name": "v", "nfs": {"server": "s", "path": "/"}}]
     await pods.create("p", "true", volumes=volumes)
     status = await pods.end_of("p")
-    assert "volume 'v': persistentVolumeClaim is not supported" in status["message"]
+    assert "volume 'v': nfs is not supported" in status["message"]
 
 
 async def test_last_words(pods):
