@@ -78,6 +78,7 @@ Reader: TypeAlias = Callable[[str, str, str], AsyncGenerator[Chunk, None]]
 _MAX_GONE = 100
 # Longer than the interval at which a log that is followed is read.
 _LOG_INTERVAL_SECONDS = 0.1
+_LAST_LINES_SECONDS = 2.0
 
 
 @asynccontextmanager
@@ -154,7 +155,7 @@ class JobStream:
         """The last state of the job and its pods, including deleted ones."""
         return list(self._objects.values())
 
-    async def rest(self, seconds: float) -> AsyncIterator[Update]:
+    async def rest(self, seconds: float = _LAST_LINES_SECONDS) -> AsyncIterator[Update]:
         """The updates that are left when the job has ended: the last lines of its pods."""
         ending = [task for uid, task in self._log_readers.items() if not self._keeps_running(uid)]
         if ending:

@@ -19,8 +19,6 @@ from .outcome import CommandError, asynchronous
 from .pod_order import by_role_and_index
 from .progress import short
 
-_LAST_LINES_SECONDS = 2.0
-
 
 @click.command("logs")
 @arguments.NAME
@@ -138,7 +136,7 @@ async def _follow(found: RunningJob, selected: _Selected, options: LogOptions) -
     ) as stream:
         while not _is_last(update := await stream.next()):
             _show(update, selected)
-        async for update in stream.rest(_LAST_LINES_SECONDS):
+        async for update in stream.rest():
             _show(update, selected)
 
 

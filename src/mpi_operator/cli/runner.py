@@ -36,7 +36,6 @@ _Ended: TypeAlias = tuple[records.End, float]
 # How all jobs of a run end that still run, once something stops it.
 _Stop: TypeAlias = asyncio.Future[records.End]
 
-_LAST_LINES_SECONDS = 2.0
 _PLAIN = (
     "Pods run as plain processes, because namespaces are not available: {why}. Volume paths are "
     "translated, and the kernel gives every pod the host name of this machine"
@@ -230,7 +229,7 @@ async def _follow(
     last_lines = LastLines()
     try:
         ended = await _until_ended(stream, output, recorder, last_lines)
-        async for update in stream.rest(_LAST_LINES_SECONDS):
+        async for update in stream.rest():
             output.show(update)
             last_lines.note(update)
     except OutputLost as lost:

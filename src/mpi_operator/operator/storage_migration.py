@@ -3,7 +3,7 @@
 A cluster stores a job in the version that was the storage version when it was last written. The CRD
 remembers all of them in `status.storedVersions`, and a version in there cannot be removed from it.
 So each job is written once, by an empty patch: the API server stores it in today's version, and
-writes nothing if it is stored in that already. Then the CRD is told that no other is left.
+writes nothing if it is stored in that already. Then the status of the CRD lists that version only.
 
 Nothing is lost if this is interrupted at any point, and running it again continues.
 """

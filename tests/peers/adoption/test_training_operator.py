@@ -62,7 +62,7 @@ def change(switch: Switch) -> Iterator[Change]:
     block_until(lambda: "training-operator runs MPIJobs" in switch.our_log(), 120)
     waited, led = switch.our_log(), switch.ours.leads()
 
-    # Nobody runs MPIJobs for a while.
+    # No operator runs for a while.
     switch.scale_ours(0)
     kubeflow.set_arguments(switch.cluster, TRAINING_OPERATOR, *OTHERS)
     jobs.release("between")
