@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from devcluster import cni
-from devcluster.binaries import CannotBuild, Say, say_to_stderr
+from devcluster import cni, locks
+from devcluster.binaries import CannotBuild, Say, cache_directory, say_to_stderr
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def provide(packages: Iterable[Package], *, say: Say = say_to_stderr) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise CannotBuild(f"Nodes need these packages: {listed}. Install them.")
     say(f"Installing with apt-get: {listed}")
-    if not (_install(missing) or (_apt("update") and _install(missing))):
-        raise CannotBuild(f"`apt-get install {listed}` failed. Run it yourself to see why.")
+    if _install(missing) is not None and (why := _apt("update") or _install(missing)) is not None:
+        raise CannotBuild(f"`apt-get install {listed}` failed: {why}")
 
 
 def find(program: str) -> str | None:
@@ -52,13 +52,23 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 
-def _install(names: list[str]) -> bool:
+def _install(names: list[str]) -> str | None:
     return _apt("install", "--yes", "--no-install-recommends", *names)
 
 
-def _apt(*arguments: str) -> bool:
+def _apt(*arguments: str) -> str | None:
+    """Run apt-get; why it failed, or None.
+
+    Tests start several clusters at once, and others may be installing something: so it waits.
+    """
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(
-        ["apt-get", "--quiet", *arguments], env=environment, capture_output=True, text=True
-    )
-    return done.returncode == 0
+    cache = cache_directory()
+    cache.mkdir(parents=True, exist_ok=True)
+    with locks.held(cache / "apt.lock"):
+        done = subprocess.run(
+            ["apt-get", "--quiet", *arguments, "--option=DPkg::Lock::Timeout=300"],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    return None if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
