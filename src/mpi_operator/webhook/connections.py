@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiohttp import web
 
@@ -17,6 +17,8 @@ from mpi_operator.kube.aiohttp_adapter import NotHttp
 from .conversion_review import where
 
 logger = logging.getLogger(__name__)
+
+Transports: TypeAlias = set[asyncio.Transport]
 
 # Longer than an API server keeps an idle connection (90s): if we closed it first, a request that is
 # on its way would be lost.
@@ -39,9 +41,9 @@ class Limits:
 class Connection(web.RequestHandler):
     """A connection that is closed if the head of a request does not arrive in time."""
 
-    __slots__ = ("_deadline", "_head_seconds", "_is_handling")
+    __slots__ = ("_deadline", "_head_seconds", "_is_handling", "_opened")
 
-    def __init__(self, server: web.Server, head_seconds: float) -> None:
+    def __init__(self, server: web.Server, head_seconds: float, opened: Transports) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -53,8 +55,14 @@ class Connection(web.RequestHandler):
             max_line_size=_HEADER_BYTES,
         )
         self._head_seconds = head_seconds
+        self._opened = opened
         self._deadline: asyncio.TimerHandle | None = None
         self._is_handling = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._opened.add(transport)
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_handling and self._deadline is None:
@@ -64,6 +72,8 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.handling(True)
+        if isinstance(self.transport, asyncio.Transport):
+            self._opened.discard(self.transport)
         super().connection_lost(exc)
 
     def handling(self, is_handling: bool) -> None:
@@ -91,12 +101,14 @@ class _Refusal(asyncio.Protocol):
         transport.abort()
 
 
-def factory(server: web.Server, limits: Limits) -> Callable[[], asyncio.Protocol]:
-    """Makes the protocol of each new connection."""
+def factory(
+    server: web.Server, limits: Limits, opened: Transports
+) -> Callable[[], asyncio.Protocol]:
+    """Makes the protocol of each new connection, and keeps those that are open in `opened`."""
 
     def protocol() -> asyncio.Protocol:
         is_full = len(server.connections) >= limits.connections
-        return _Refusal() if is_full else Connection(server, limits.head_seconds)
+        return _Refusal() if is_full else Connection(server, limits.head_seconds, opened)
 
     return protocol
 

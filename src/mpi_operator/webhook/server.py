@@ -188,10 +188,10 @@ async def served(
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     assert runner.server is not None
+    opened: connections.Transports = set()
+    factory = connections.factory(runner.server, limits or Limits(), opened)
     try:
-        listening = await _listen(
-            connections.factory(runner.server, limits or Limits()), live.context, port, host
-        )
+        listening = await _listen(factory, live.context, port, host)
         bound: int = listening.sockets[0].getsockname()[1]
         logger.info("Serving webhooks", extra={"port": bound})
         accepting = asyncio.create_task(_accept(listening, live))
@@ -201,7 +201,7 @@ async def served(
             accepting.cancel()
             listening.close()
     finally:
-        await _close(runner)
+        await _close(runner, opened)
 
 
 async def _listen(
@@ -232,12 +232,9 @@ async def _accept(server: asyncio.Server, live: LiveContext) -> None:
     await server.start_serving()
 
 
-async def _close(runner: web.AppRunner) -> None:
-    """Answer what is being asked, then close every connection."""
-    open_connections = runner.server.connections if runner.server else []
-    transports = [each.transport for each in open_connections]
+async def _close(runner: web.AppRunner, opened: connections.Transports) -> None:
+    """Answer what is being asked, then close every connection, also those that came meanwhile."""
     await runner.cleanup()
-    for transport in transports:
-        if transport is not None:
-            transport.abort()  # closing it would wait for the other side's goodbye
+    for transport in [*opened]:
+        transport.abort()  # closing it would wait for the other side's goodbye
     await asyncio.sleep(0)
