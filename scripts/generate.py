@@ -19,7 +19,7 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import command_reference, deploy_files, job_reference  # noqa: E402
+from scripts import chart_files, command_reference, deploy_files, job_reference  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -102,6 +102,7 @@ def _code(advice: str) -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    **chart_files.FILES,
     **deploy_files.FILES,
     "docs/reference/command-line.md": command_line,
     "docs/reference/metrics.md": metrics_reference,

@@ -247,7 +247,8 @@ def exec_transport_namespaced(chosen: Installation, namespace: str = "") -> list
 def users() -> list[Manifest]:
     """Kubeflow's roles for users, with the names of the Go operator."""
     mine = f"{AGGREGATE}-kubeflow-mpijobs-admin"
-    admin = _role("ClusterRole", "kubeflow-mpijobs-admin", (), labels=_aggregated("admin"))
+    # Without rules: the cluster fills them in, and applying the file again must not empty them.
+    admin = named(f"{RBAC}/v1", "ClusterRole", "kubeflow-mpijobs-admin", "", _aggregated("admin"))
     admin["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {mine: "true"}}]}
     edit = _role(
         "ClusterRole", "kubeflow-mpijobs-edit", EDIT, labels=_aggregated("edit") | {mine: "true"}
