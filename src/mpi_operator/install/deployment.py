@@ -5,6 +5,7 @@ from .installation import NAME, SELECTOR, Installation, Manifest, default_image,
 HEALTH_PORT = 8080
 WEBHOOK_PORT = 9443
 WEBHOOKS = "webhooks"  # the name of that port
+OWN_NAMESPACE = "--namespace=$(NAMESPACE)"
 _NAMESPACE = "metadata.namespace"
 
 
@@ -93,7 +94,7 @@ def _container(chosen: Installation) -> Manifest:
 
 
 def _flags(chosen: Installation) -> list[str]:
-    own = ["--namespace=$(NAMESPACE)", "--webhooks=off"] if chosen.is_namespaced else []
+    own = [OWN_NAMESPACE, "--webhooks=off"] if chosen.is_namespaced else []
     return ["--lock-namespace=$(NAMESPACE)", *own, *chosen.flags]
 
 
