@@ -69,9 +69,7 @@ def install_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    install_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Cluster:
+def cluster(install_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     return Cluster(install_plane.kubeconfig(), tmp_path_factory.mktemp("home"))
 
 
