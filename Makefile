@@ -68,12 +68,12 @@ test-local: test-packages ## Run the tests with real processes and real MPIs on 
 
 .PHONY: test-api
 test-api: setup ## Run the tests on a real etcd and kube-apiserver (5 min)
-	$(BIN)/python -m devcluster build
+	$(BIN)/python -m devcluster build control-plane installation
 	$(PYTEST) tests/api
 
 .PHONY: test-cluster
 test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; root)
-	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling
+	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling installation
 	$(PYTEST) tests/cluster
 
 # The tests of adoption install other operators and their CRDs, so they have a cluster of their own. With k= there may be none.
@@ -185,7 +185,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup
 
 .PHONY: binaries
 binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outside the checkout (12 min, once)
-	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling
+	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling installation
 
 .PHONY: images
 images: setup ## Build the container images, into a cache outside the checkout (7 min, once; root)

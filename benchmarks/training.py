@@ -48,7 +48,7 @@ def _start_job(cluster: Cluster) -> None:
     job = yaml.safe_load(_EXAMPLE.read_text())
     roles = job["spec"]["mpiReplicaSpecs"]
     roles["Launcher"]["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
-    cluster.kubectl("apply", "-f", str(_ROOT / "deploy/mpi-operator.yaml"))
+    cluster.kubectl("apply", "-f", str(_ROOT / "deploy/v2beta1/mpi-operator.yaml"))
     cluster.kubectl("rollout", "status", "-n", "mpi-operator", "deployment/mpi-operator")
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(job))
     cluster.kubectl("wait", "mpijob/train", "--for=condition=Running", "--timeout=120s")

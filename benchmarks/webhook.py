@@ -30,6 +30,8 @@ from devcluster.control_plane import ControlPlane
 from devcluster.ports import free_port
 from mpi_operator.api.conversion import VERSIONS, convert
 from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
+from mpi_operator.install import webhooks
+from mpi_operator.install.installation import Installation
 from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import (
@@ -39,7 +41,6 @@ from mpi_operator.kube.resources import (
     Resource,
 )
 from mpi_operator.webhook import conversion_review
-from scripts import webhooks
 from tests.support.mpijobs import MPIJOBS, mpijob
 
 RESULTS = Path(".benchmarks/webhook.json")
@@ -200,7 +201,7 @@ async def _switch_on(client: HttpClient, port: int) -> None:
     crd = custom_resource_definition()
     crd["spec"]["conversion"]["webhook"]["clientConfig"] = {"url": f"{url}/convert"}
     await _install(client, crd)
-    for manifest in webhooks.everything():
+    for manifest in webhooks.everything(Installation()):
         if manifest["kind"] in CONFIGURATIONS:
             for each in manifest["webhooks"]:
                 path = each["clientConfig"]["service"]["path"]

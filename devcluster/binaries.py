@@ -203,6 +203,14 @@ TOOLS = {
             version_arguments=(),
         ),
         Tool(
+            name="helm",
+            module="helm",
+            requirement="helm.sh/helm/v4",
+            package="helm.sh/helm/v4/cmd/helm",
+            usual="3 minutes",
+            version_arguments=(),
+        ),
+        Tool(
             name="kueue",
             module="kueue",
             requirement="sigs.k8s.io/kueue",
@@ -228,6 +236,7 @@ USES = {
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),
+    "installation": ("kubectl", "helm"),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
     "peers": (
         "kueue",

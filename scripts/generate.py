@@ -11,7 +11,6 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.controller.metrics import JobMetrics
 from mpi_operator.kube.metrics import Metrics
 from mpi_operator.operator import exit_codes, migrate_storage, options
@@ -20,7 +19,7 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import command_reference, deployment, job_reference, manifests, webhooks  # noqa: E402
+from scripts import chart_files, command_reference, deploy_files, job_reference  # noqa: E402
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -47,16 +46,6 @@ def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))
         meaning = family.documentation.replace("<", "&lt;").replace(">", "&gt;")
         yield f"| `{name}` | {family.type} | {labels} | {meaning} |\n"
-
-
-def crd() -> str:
-    return manifests.written([custom_resource_definition()], "MPIJobs in all API versions.")
-
-
-def crd_with_v2beta1_only() -> str:
-    return manifests.written(
-        [v2beta1_only()], "MPIJobs in v2beta1 only, for an operator with --webhooks=off."
-    )
 
 
 def job_fields() -> str:
@@ -112,93 +101,9 @@ def _code(advice: str) -> str:
     return advice.replace(exit_codes.INSTALL_CRD, f"`{exit_codes.INSTALL_CRD}`")
 
 
-def account() -> str:
-    return manifests.written(
-        manifests.account(), "Service account and leader election. Every installation needs it."
-    )
-
-
-def cluster_roles() -> str:
-    return manifests.written(
-        manifests.cluster(), "Everything for an operator that runs the jobs of all namespaces."
-    )
-
-
-def user_roles() -> str:
-    return manifests.written(manifests.users(), "Roles for users of MPIJobs.")
-
-
-def namespaced_roles() -> str:
-    return manifests.written(
-        manifests.namespaced(),
-        "For an operator with --namespace: kubectl apply -n NAMESPACE -f, for each namespace.",
-    )
-
-
-def exec_transport_roles() -> str:
-    return manifests.written(
-        manifests.exec_transport(),
-        "Additional roles for jobs whose launcher reaches its workers by exec: those of v1,"
-        " v1alpha2 and v1alpha1.",
-    )
-
-
-def exec_transport_namespaced_roles() -> str:
-    return manifests.written(
-        manifests.exec_transport_namespaced(),
-        "Roles of exec-transport.yaml, for an operator with --namespace: kubectl apply -n NAMESPACE"
-        " -f, for each namespace.",
-    )
-
-
-def gang_scheduling_roles() -> str:
-    return manifests.written(
-        manifests.gang_scheduling(), "Additional roles for an operator with --gang-scheduling."
-    )
-
-
-def webhook_roles() -> str:
-    return manifests.written(
-        manifests.webhooks(), "Additional roles for an operator without --webhooks=off."
-    )
-
-
-def webhook_service() -> str:
-    return manifests.written(
-        webhooks.everything(), "How the API server calls an operator without --webhooks=off."
-    )
-
-
-def whole_installation() -> str:
-    """The whole installation in one file, in the order in which objects can be created."""
-    return manifests.written(
-        [
-            deployment.namespace(),
-            custom_resource_definition(),
-            *manifests.cluster(),
-            *manifests.exec_transport(),
-            *manifests.webhooks(),
-            deployment.deployment(),
-            deployment.disruption_budget(),
-            *webhooks.everything(),
-        ],
-        "MPI Operator for all namespaces. Install it with kubectl apply -f.",
-    )
-
-
 GENERATED: dict[str, Callable[[], str]] = {
-    "deploy/crds/mpijobs.kubeflow.org.yaml": crd,
-    "deploy/mpi-operator.yaml": whole_installation,
-    "deploy/rbac/account.yaml": account,
-    "deploy/rbac/cluster.yaml": cluster_roles,
-    "deploy/rbac/exec-transport.yaml": exec_transport_roles,
-    "deploy/rbac/exec-transport-namespaced.yaml": exec_transport_namespaced_roles,
-    "deploy/rbac/gang-scheduling.yaml": gang_scheduling_roles,
-    "deploy/rbac/namespaced.yaml": namespaced_roles,
-    "deploy/rbac/users.yaml": user_roles,
-    "deploy/rbac/webhooks.yaml": webhook_roles,
-    "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml": crd_with_v2beta1_only,
-    "deploy/webhooks.yaml": webhook_service,
+    **chart_files.FILES,
+    **deploy_files.FILES,
     "docs/reference/command-line.md": command_line,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_fields,

@@ -179,7 +179,7 @@ _ALL = (
     Image(
         name="mpi-operator",
         tags=(f"mpioperator/mpi-operator:{_version()}",),
-        dockerfile="deploy/images/mpi-operator/Dockerfile",
+        dockerfile="Dockerfile",
         context=".",
         inputs=("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "src/**/*"),
         uses_pip=True,
@@ -189,7 +189,8 @@ _ALL = (
     Image(
         name="kubectl-delivery",
         tags=("mpioperator/kubectl-delivery:latest",),
-        dockerfile="deploy/images/kubectl-delivery/Dockerfile",
+        dockerfile="cmd/kubectl-delivery/Dockerfile",
+        inputs=("Dockerfile",),
         programs=("kubectl-delivery",),
         usual="10 seconds",
     ),

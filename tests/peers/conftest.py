@@ -40,7 +40,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def installation(cluster: Cluster) -> Installation:
-    """`kubectl apply -f deploy/mpi-operator.yaml`, and both replicas are ready."""
+    """`kubectl apply -f deploy/v2beta1/mpi-operator.yaml`, and both replicas are ready."""
     installed = Installation(cluster)
     installed.apply()
     return installed

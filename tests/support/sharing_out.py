@@ -20,6 +20,7 @@ FAST = "tests/unit/"
 # The longest of the other tests, and those that start their own clusters. They start early, so that
 # no process is left with one at the end. A file that is missing here only costs a little time.
 LONG = (
+    "tests/cluster/test_installers.py",
     "tests/cluster/test_owners.py",
     "tests/cluster/test_command_line.py",
     "tests/local/test_examples.py",

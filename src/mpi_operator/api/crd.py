@@ -77,12 +77,12 @@ _COLUMNS = {
 _DEPRECATED = ("v1alpha2", "v1alpha1")
 
 
-def custom_resource_definition() -> types.Manifest:
+def custom_resource_definition(namespace: str = WEBHOOK_NAMESPACE) -> types.Manifest:
     """The CRD with all versions, as a manifest that the caller may change.
 
-    It has no CA for the webhook: the operator adds its own.
+    `namespace` is that of the operator. It has no CA for the webhook: the operator adds its own.
     """
-    return deepcopy(_crd([types.VERSION, *OLD_VERSIONS], _webhook()))
+    return deepcopy(_crd([types.VERSION, *OLD_VERSIONS], _webhook(namespace)))
 
 
 def v2beta1_only() -> types.Manifest:
@@ -112,9 +112,9 @@ def _crd(versions: list[str], conversion: types.Manifest) -> types.Manifest:
     }
 
 
-def _webhook() -> types.Manifest:
+def _webhook(namespace: str) -> types.Manifest:
     service = {
-        "namespace": WEBHOOK_NAMESPACE,
+        "namespace": namespace,
         "name": WEBHOOK_SERVICE,
         "path": CONVERSION_PATH,
         "port": WEBHOOK_PORT,

@@ -22,6 +22,10 @@ _VERBS = {
     "validate": ("validate", "Check the MPIJobs in files without running them."),
     "convert": ("convert", "Convert MPIJobs from one API version to another."),
     "image": ("image", "Check container images."),
+    "install": ("install", "Install the operator on a cluster."),
+    "upgrade": ("install", "Upgrade the operator on a cluster."),
+    "uninstall": ("uninstall", "Uninstall the operator from a cluster. Jobs stay."),
+    "version": ("version", "Show the versions of this program, the operator and the API."),
 }
 
 
@@ -63,4 +67,4 @@ class Verbs(click.Group):
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def mpijob() -> None:
-    """Run MPI jobs on this machine, manage them, and check and convert files and images."""
+    """Run MPI jobs on this machine, check files and images, and install the operator."""

@@ -168,17 +168,16 @@ class HttpClient:
         *,
         manager: str,
         force: bool = False,
+        is_dry_run: bool = False,
         subresource: str = "",
     ) -> Manifest:
         """Server-side apply of these fields as `manager`; creates the object if needed.
 
-        Conflict if another manager owns one of them, unless `force` is given.
+        Conflict if another manager owns one of them, unless `force` is given. A dry run returns the
+        object that would be stored.
         """
-        return await self._object(
-            requests.apply(
-                resource, manifest, manager=manager, force=force, subresource=subresource
-            )
-        )
+        options = requests.ApplyOptions(manager, force=force, is_dry_run=is_dry_run)
+        return await self._object(requests.apply(resource, manifest, options, subresource))
 
     async def delete(
         self,

@@ -5,6 +5,7 @@ A `Request` also has the verb and the resource for the metrics.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -90,16 +91,29 @@ def patch(
     )
 
 
+class ApplyOptions(NamedTuple):
+    """Who applies, whether against other managers, and whether the server stores the result."""
+
+    manager: str
+    force: bool = False
+    is_dry_run: bool = False
+
+
 def apply(
-    resource: Resource, manifest: Manifest, *, manager: str, force: bool, subresource: str
+    resource: Resource, manifest: Manifest, options: ApplyOptions, subresource: str
 ) -> Request:
     namespace, name = resource.key_of(manifest)
+    query = {
+        "fieldManager": options.manager,
+        "force": _flag(options.force),
+        "dryRun": "All" if options.is_dry_run else "",
+    }
     return Request(
         "apply",
         _named(resource, subresource),
         "PATCH",
         resource.path(name, namespace, subresource),
-        _given({"fieldManager": manager, "force": _flag(force)}),
+        _given(query),
         body=_encode(manifest),
         content_type=_APPLY_PATCH,
     )

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     TRAINING_OPERATOR = 8
 
 
-INSTALL_CRD = "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
+INSTALL_CRD = "kubectl apply -f deploy/crd/mpijobs.kubeflow.org.yaml"
 
 # Exit code → what happened, what to do.
 MEANINGS: dict[ExitCode, tuple[str, str]] = {

@@ -89,7 +89,7 @@ def refusal(crd: Manifest, version: str) -> str:
         return (
             f"{CRD} is not this operator's: it has stored jobs as {', '.join(others) or version} "
             "and converts none of them, so fields would be lost. Install the operator with "
-            "deploy/mpi-operator.yaml first"
+            "deploy/v2beta1/mpi-operator.yaml first"
         )
     return ""
 

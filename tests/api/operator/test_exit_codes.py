@@ -34,7 +34,7 @@ async def test_without_the_kind_it_says_how_to_install_it(
         assert await process.ended() == 3
     record = process.records()[-1]
     assert record["exit_code"] == 3
-    crd = "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
+    crd = "kubectl apply -f deploy/crd/mpijobs.kubeflow.org.yaml"
     assert record["advice"] == {"MPIJob": crd}
 
 

@@ -24,7 +24,7 @@ from tests.support.versions import RESOURCES, v1alpha1
 from tests.support.waiting import until
 from tests.support.webhook_replica import CONFIGURATION, CRD, MUTATING, VALIDATING, Replica, edit
 
-FILE = Path(__file__).parents[3] / "deploy/mpi-operator.yaml"
+FILE = Path(__file__).parents[3] / "deploy/v2beta1/mpi-operator.yaml"
 
 
 @dataclass(frozen=True)

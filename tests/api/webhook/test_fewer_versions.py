@@ -135,7 +135,9 @@ def test_the_kustomization_without_webhooks_leaves_nothing_of_them(kubectl, tmp_
     text = GUIDE.read_text().partition("**Without webhooks:**")[2]
     [example] = re.findall(r"\A.*?^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "kustomization.yaml").write_text(example)
-    (tmp_path / "mpi-operator.yaml").write_text((ROOT / "deploy/mpi-operator.yaml").read_text())
+    (tmp_path / "mpi-operator.yaml").write_text(
+        (ROOT / "deploy/v2beta1/mpi-operator.yaml").read_text()
+    )
     left = list(yaml.safe_load_all(kubectl_ok(kubectl, "kustomize", str(tmp_path))))
     kinds = {each["kind"] for each in left}
     assert not kinds & {"CustomResourceDefinition", "Service"}

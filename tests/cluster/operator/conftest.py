@@ -35,7 +35,7 @@ def example_images(cluster: Cluster, images: None) -> None:
 
 @pytest.fixture(scope="session")
 def installation(cluster: Cluster, images: None) -> Installation:
-    """`kubectl apply -f deploy/mpi-operator.yaml`, and both replicas are ready."""
+    """`kubectl apply -f deploy/v2beta1/mpi-operator.yaml`, and both replicas are ready."""
     installed = Installation(cluster)
     installed.apply()
     return installed

@@ -26,7 +26,7 @@ class Installation:
 
     def apply(self) -> None:
         """Install all in one file, and wait until it works."""
-        self._kubectl("apply", "-f", str(DEPLOY / "mpi-operator.yaml"))
+        self._kubectl("apply", "-f", str(DEPLOY / "v2beta1/mpi-operator.yaml"))
         self.wait()
 
     def wait(self) -> None:

@@ -41,7 +41,7 @@ class Switch:
 
     def apply_ours(self) -> None:
         """Install ours, and do not wait for it."""
-        self.kubectl("apply", "-f", str(DEPLOY / "mpi-operator.yaml"))
+        self.kubectl("apply", "-f", str(DEPLOY / "v2beta1/mpi-operator.yaml"))
 
     def scale_ours(self, replicas: int) -> None:
         self.kubectl("scale", DEPLOYMENT, "-n", NAMESPACE, f"--replicas={replicas}")

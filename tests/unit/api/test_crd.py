@@ -15,7 +15,7 @@ from mpi_operator.api.versions import OLD_VERSIONS, v1, v1alpha1, v1alpha2
 from mpi_operator.api.versions import schema as old_schemas
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-FILE = DEPLOY / "crds/mpijobs.kubeflow.org.yaml"
+FILE = DEPLOY / "crd/mpijobs.kubeflow.org.yaml"
 ANNOTATION_LIMIT = 262_144
 STRUCTS = {
     value

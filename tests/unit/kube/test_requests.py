@@ -93,7 +93,7 @@ def test_a_patch_is_merged():
     [(False, {"fieldManager": "me"}), (True, {"fieldManager": "me", "force": "true"})],
 )
 def test_applying_names_the_manager(force, query):
-    request = requests.apply(PODS, pod(), manager="me", force=force, subresource="")
+    request = requests.apply(PODS, pod(), requests.ApplyOptions("me", force=force), "")
     assert (request.method, request.query) == ("PATCH", query)
     assert request.content_type == "application/apply-patch+yaml"
 

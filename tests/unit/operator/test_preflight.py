@@ -152,7 +152,7 @@ def test_the_advice_about_a_missing_crd_is_the_command_that_installs_it():
     exit = fatal_exit([Failure(MPI_JOBS, api_error(errors.NotFound))])
     assert exit is not None
     assert exit.fields["advice"] == {
-        "MPIJob": "kubectl apply -f deploy/crds/mpijobs.kubeflow.org.yaml"
+        "MPIJob": "kubectl apply -f deploy/crd/mpijobs.kubeflow.org.yaml"
     }
 
 

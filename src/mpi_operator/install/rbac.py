@@ -1,22 +1,15 @@
-"""The operator's service account and RBAC rules, which `make generate` writes to `deploy/rbac/`.
+"""The operator's service account and RBAC rules.
 
 The rules are data, each with its reason, and allow only the calls that the operator makes.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
-import yaml
+from .installation import NAME, Installation, Manifest, named
 
-Manifest: TypeAlias = dict[str, Any]
-
-NAME = "mpi-operator"
-NAMESPACE = "mpi-operator"
 EXEC_NAME = f"{NAME}-exec-transport"
 RBAC = "rbac.authorization.k8s.io"
-LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "mpijob"}
 AGGREGATE = "rbac.authorization.kubeflow.org/aggregate-to"
 
 
@@ -184,67 +177,78 @@ EDIT = (
 VIEW = (Rule("To view MPIJobs.", "kubeflow.org", "mpijobs mpijobs/status", "get list watch"),)
 
 
-def account() -> list[Manifest]:
+RULES = (*OPERATOR, *LOCK, *EXEC, *GANG, *CERTIFICATES, *TRUST, *EDIT, *VIEW)
+
+
+def account(chosen: Installation) -> list[Manifest]:
     """The service account and its role for leader election, which every installation needs."""
+    name = f"{NAME}-leader-election"
     return [
-        named("v1", "ServiceAccount", NAME, NAMESPACE),
-        _role("Role", f"{NAME}-leader-election", LOCK, NAMESPACE),
-        _binding("RoleBinding", f"{NAME}-leader-election", "Role", NAMESPACE),
+        named("v1", "ServiceAccount", NAME, chosen.namespace),
+        _role("Role", name, LOCK, chosen.namespace),
+        _binding(chosen, "RoleBinding", name, "Role", chosen.namespace),
     ]
 
 
-def cluster() -> list[Manifest]:
+def cluster(chosen: Installation) -> list[Manifest]:
     """The roles for an operator in all namespaces, and for its users."""
     return [
-        *account(),
+        *account(chosen),
         _role("ClusterRole", NAME, OPERATOR),
-        _binding("ClusterRoleBinding", NAME, "ClusterRole"),
+        _binding(chosen, "ClusterRoleBinding", NAME, "ClusterRole"),
         *users(),
     ]
 
 
-def namespaced() -> list[Manifest]:
+def namespaced(chosen: Installation, namespace: str = "") -> list[Manifest]:
     """The role for an operator with --namespace, to be applied in each of the namespaces."""
-    return [_role("Role", NAME, OPERATOR), _binding("RoleBinding", NAME, "Role")]
+    return [
+        _role("Role", NAME, OPERATOR, namespace),
+        _binding(chosen, "RoleBinding", NAME, "Role", namespace),
+    ]
 
 
-def gang_scheduling() -> list[Manifest]:
+def gang_scheduling(chosen: Installation) -> list[Manifest]:
     """The additional role for --gang-scheduling. PriorityClasses are cluster-scoped."""
     name = f"{NAME}-gang-scheduling"
     return [
         _role("ClusterRole", name, GANG),
-        _binding("ClusterRoleBinding", name, "ClusterRole"),
+        _binding(chosen, "ClusterRoleBinding", name, "ClusterRole"),
     ]
 
 
-def webhooks() -> list[Manifest]:
+def webhooks(chosen: Installation) -> list[Manifest]:
     """The additional roles for --webhooks=on, some of them for cluster-scoped objects."""
     name = f"{NAME}-webhooks"
     return [
-        _role("Role", name, CERTIFICATES, NAMESPACE),
-        _binding("RoleBinding", name, "Role", NAMESPACE),
+        _role("Role", name, CERTIFICATES, chosen.namespace),
+        _binding(chosen, "RoleBinding", name, "Role", chosen.namespace),
         _role("ClusterRole", name, TRUST),
-        _binding("ClusterRoleBinding", name, "ClusterRole"),
+        _binding(chosen, "ClusterRoleBinding", name, "ClusterRole"),
     ]
 
 
-def exec_transport() -> list[Manifest]:
+def exec_transport(chosen: Installation) -> list[Manifest]:
     """The additional role for jobs whose launcher reaches its workers by exec."""
     return [
         _role("ClusterRole", EXEC_NAME, EXEC),
-        _binding("ClusterRoleBinding", EXEC_NAME, "ClusterRole"),
+        _binding(chosen, "ClusterRoleBinding", EXEC_NAME, "ClusterRole"),
     ]
 
 
-def exec_transport_namespaced() -> list[Manifest]:
+def exec_transport_namespaced(chosen: Installation, namespace: str = "") -> list[Manifest]:
     """The same for an operator with --namespace."""
-    return [_role("Role", EXEC_NAME, EXEC), _binding("RoleBinding", EXEC_NAME, "Role")]
+    return [
+        _role("Role", EXEC_NAME, EXEC, namespace),
+        _binding(chosen, "RoleBinding", EXEC_NAME, "Role", namespace),
+    ]
 
 
 def users() -> list[Manifest]:
     """Kubeflow's roles for users, with the names of the Go operator."""
     mine = f"{AGGREGATE}-kubeflow-mpijobs-admin"
-    admin = _role("ClusterRole", "kubeflow-mpijobs-admin", (), labels=_aggregated("admin"))
+    # Without rules: the cluster fills them in, and applying the file again must not empty them.
+    admin = named(f"{RBAC}/v1", "ClusterRole", "kubeflow-mpijobs-admin", "", _aggregated("admin"))
     admin["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {mine: "true"}}]}
     edit = _role(
         "ClusterRole", "kubeflow-mpijobs-edit", EDIT, labels=_aggregated("edit") | {mine: "true"}
@@ -255,19 +259,6 @@ def users() -> list[Manifest]:
 
 def _aggregated(role: str) -> Manifest:
     return {f"{AGGREGATE}-kubeflow-{role}": "true"}
-
-
-def named(
-    version: str,
-    kind: str,
-    name: str,
-    namespace: str = "",
-    labels: Mapping[str, str] | None = None,
-) -> Manifest:
-    """An object with only its type and metadata."""
-    where = {"namespace": namespace} if namespace else {}
-    metadata = {"name": name, **where, "labels": LABELS | dict(labels or {})}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def _role(
@@ -281,31 +272,10 @@ def _role(
     return role | {"rules": [rule.manifest for rule in rules]}
 
 
-def _binding(kind: str, name: str, role: str, namespace: str = "") -> Manifest:
+def _binding(
+    chosen: Installation, kind: str, name: str, role: str, namespace: str = ""
+) -> Manifest:
     return named(f"{RBAC}/v1", kind, name, namespace) | {
         "roleRef": {"apiGroup": RBAC, "kind": role, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": chosen.namespace}],
     }
-
-
-def written(objects: Iterable[Manifest], purpose: str) -> str:
-    """A file for `kubectl apply -f`, with the reason for each rule."""
-    header = f"# Made by `make generate`. Do not edit.\n# {purpose}\n"
-    texts = (yaml.dump(each, Dumper=NoAliases, sort_keys=False, width=120) for each in objects)
-    return header + "---\n".join(map(_with_reasons, texts))
-
-
-def _with_reasons(text: str) -> str:
-    """The YAML with a comment above each rule."""
-    for rule in {*OPERATOR, *LOCK, *EXEC, *GANG, *CERTIFICATES, *TRUST, *EDIT, *VIEW}:
-        block = yaml.dump([rule.manifest], Dumper=NoAliases, sort_keys=False)
-        whole = re.escape(block) + "(?!  - )"  # and not the beginning of a rule with more verbs
-        text = re.sub(f"(?={whole})", f"# {rule.why}\n", text)
-    return text
-
-
-class NoAliases(yaml.SafeDumper):
-    """Repeats equal parts, because YAML aliases surprise people."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True

@@ -9,9 +9,13 @@ from mpi_operator.build.role import role, rules
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.controller import Controller
+from mpi_operator.install import rbac
+from mpi_operator.install.installation import Installation
+from mpi_operator.install.yaml_text import yaml_text
 from mpi_operator.kube.resources import SECRETS
-from scripts import manifests
 from tests.unit.build.jobs import make_job
+
+STANDARD = Installation()
 
 
 def allowed(rules):
@@ -33,7 +37,7 @@ def read_by(settings):
 
 @pytest.mark.parametrize("verb", ["get", "list", "watch"])
 def test_what_is_watched_may_be_read(verb):
-    verbs = allowed(manifests.OPERATOR)
+    verbs = allowed(rbac.OPERATOR)
     assert all((*kind, verb) in verbs for kind in read_by(Settings()))
 
 
@@ -42,12 +46,12 @@ def test_what_is_watched_may_be_read(verb):
 def test_gang_scheduling_needs_its_own_file_and_no_other(scheduler, verb):
     more = read_by(Settings(gang_scheduler=scheduler)) - read_by(Settings())
     assert more
-    assert all((*kind, verb) in allowed(manifests.GANG) for kind in more)
-    assert not {group for group, *_ in allowed(manifests.OPERATOR)} & {group for group, _ in more}
+    assert all((*kind, verb) in allowed(rbac.GANG) for kind in more)
+    assert not {group for group, *_ in allowed(rbac.OPERATOR)} & {group for group, _ in more}
 
 
 def test_secrets_are_neither_listed_nor_watched():
-    verbs = {verb for _, resource, verb in allowed(manifests.OPERATOR) if resource == "secrets"}
+    verbs = {verb for _, resource, verb in allowed(rbac.OPERATOR) if resource == "secrets"}
     assert verbs == {"create", "get"}
     assert (SECRETS.group, SECRETS.plural) not in read_by(Settings())
 
@@ -56,8 +60,8 @@ def test_the_operator_may_grant_launchers_what_they_need():
     """An API server lets a program grant only what it may do itself."""
     [rule] = rules(make_job())
     granted = {("", resource, verb) for resource in rule["resources"] for verb in rule["verbs"]}
-    assert granted <= allowed(manifests.EXEC)
-    assert not granted & allowed(manifests.OPERATOR)
+    assert granted <= allowed(rbac.EXEC)
+    assert not granted & allowed(rbac.OPERATOR)
 
 
 def test_the_operator_may_grant_adopted_launchers_what_their_kubectl_needs():
@@ -65,57 +69,55 @@ def test_the_operator_may_grant_adopted_launchers_what_their_kubectl_needs():
     granted = {
         ("", resource, verb) for resource in reading["resources"] for verb in reading["verbs"]
     }
-    assert granted <= allowed(manifests.OPERATOR)
+    assert granted <= allowed(rbac.OPERATOR)
 
 
 def test_nothing_is_allowed_by_wildcard():
-    webhooks = (*manifests.CERTIFICATES, *manifests.TRUST)
-    more = (*manifests.GANG, *manifests.EXEC, *webhooks, *manifests.EDIT)
-    everything = (*manifests.OPERATOR, *manifests.LOCK, *more)
+    webhooks = (*rbac.CERTIFICATES, *rbac.TRUST)
+    more = (*rbac.GANG, *rbac.EXEC, *webhooks, *rbac.EDIT)
+    everything = (*rbac.OPERATOR, *rbac.LOCK, *more)
     assert not any("*" in part for rule in allowed(everything) for part in rule)
 
 
 def test_jobs_of_users_are_never_changed_but_for_their_status():
     verbs = {
         (resource, verb)
-        for group, resource, verb in allowed(manifests.OPERATOR)
+        for group, resource, verb in allowed(rbac.OPERATOR)
         if group == MPI_JOBS.group
     }
     assert not verbs & {("mpijobs", verb) for verb in ("create", "update", "patch")}
 
 
 def test_leases_are_the_lock_namespaces_own():
-    assert "coordination.k8s.io" not in {group for group, *_ in allowed(manifests.OPERATOR)}
-    (role,) = (each for each in manifests.account() if each["kind"] == "Role")
+    assert "coordination.k8s.io" not in {group for group, *_ in allowed(rbac.OPERATOR)}
+    (role,) = (each for each in rbac.account(STANDARD) if each["kind"] == "Role")
     assert role["metadata"]["namespace"] == "mpi-operator"
 
 
 def test_webhooks_need_nothing_but_named_objects_and_one_secret():
-    rules = (*manifests.CERTIFICATES, *manifests.TRUST)
+    rules = (*rbac.CERTIFICATES, *rbac.TRUST)
     unnamed = [(each.resources, each.verbs) for each in rules if not each.names]
     assert unnamed == [("secrets", "create")]
-    assert not {group for group, *_ in allowed(manifests.OPERATOR)} & {
-        each.group for each in manifests.TRUST
-    }
+    assert not {group for group, *_ in allowed(rbac.OPERATOR)} & {each.group for each in rbac.TRUST}
 
 
 def test_the_secret_of_the_webhooks_is_in_the_operators_namespace():
-    (role,) = (each for each in manifests.webhooks() if each["kind"] == "Role")
+    (role,) = (each for each in rbac.webhooks(STANDARD) if each["kind"] == "Role")
     assert role["metadata"]["namespace"] == "mpi-operator"
     assert {name for rule in role["rules"] for name in rule["resources"]} == {"secrets"}
 
 
 def test_what_is_applied_per_namespace_names_none():
-    assert all("namespace" not in each["metadata"] for each in manifests.namespaced())
+    assert all("namespace" not in each["metadata"] for each in rbac.namespaced(STANDARD))
 
 
 @pytest.mark.parametrize(
     "objects",
     [
-        manifests.cluster(),
-        manifests.namespaced(),
-        manifests.gang_scheduling(),
-        manifests.webhooks(),
+        rbac.cluster(STANDARD),
+        rbac.namespaced(STANDARD),
+        rbac.gang_scheduling(STANDARD),
+        rbac.webhooks(STANDARD),
     ],
 )
 def test_every_binding_binds_a_role_of_its_own_file(objects):
@@ -128,25 +130,25 @@ def test_every_binding_binds_a_role_of_its_own_file(objects):
 
 
 def test_a_file_says_why_and_means_the_same():
-    text = manifests.written(manifests.cluster(), "All of it.")
-    assert list(yaml.safe_load_all(text)) == manifests.cluster()
-    assert all(f"# {rule.why}\n" in text for rule in (*manifests.OPERATOR, *manifests.LOCK))
+    text = yaml_text(rbac.cluster(STANDARD), "All of it.")
+    assert list(yaml.safe_load_all(text)) == rbac.cluster(STANDARD)
+    assert all(f"# {rule.why}\n" in text for rule in (*rbac.OPERATOR, *rbac.LOCK))
 
 
 def test_a_file_gives_no_reason_of_another_rule():
-    text = manifests.written(manifests.cluster(), "All of it.")
-    webhooks = (*manifests.CERTIFICATES, *manifests.TRUST)
-    assert not [rule for rule in (*webhooks, *manifests.GANG) if rule.why in text]
+    text = yaml_text(rbac.cluster(STANDARD), "All of it.")
+    webhooks = (*rbac.CERTIFICATES, *rbac.TRUST)
+    assert not [rule for rule in (*webhooks, *rbac.GANG) if rule.why in text]
 
 
 def test_people_may_do_what_kubectl_offers_them():
-    verbs = {(resource, verb) for _, resource, verb in allowed(manifests.EDIT)}
+    verbs = {(resource, verb) for _, resource, verb in allowed(rbac.EDIT)}
     assert {("mpijobs/scale", verb) for verb in ("get", "update", "patch")} <= verbs
     assert not {verb for resource, verb in verbs if resource == "mpijobs/status"} - {"get"}
 
 
 def test_users_have_the_roles_that_they_always_had():
-    admin, edit, view = manifests.users()
+    admin, edit, view = rbac.users()
     (selector,) = admin["aggregationRule"]["clusterRoleSelectors"]
     assert selector["matchLabels"].items() <= edit["metadata"]["labels"].items()
     names = [each["metadata"]["name"] for each in (admin, edit, view)]

@@ -1,15 +1,15 @@
 """What the API server needs to call the operator's webhooks: a Service and two configurations.
 
-`make generate` writes it to `deploy/mpi-operator.yaml`, and for other installations to
-`deploy/webhooks.yaml`. No `caBundle`: the operator adds its own.
+No `caBundle`: the operator adds its own.
 """
 
 from mpi_operator.api import annotations, types
 from mpi_operator.api.conversion import VERSIONS
 from mpi_operator.api.crd import WEBHOOK_PORT, WEBHOOK_SERVICE
 from mpi_operator.api.types import GROUP, PLURAL
-from scripts.deployment import SELECTOR, WEBHOOKS
-from scripts.manifests import NAME, NAMESPACE, Manifest, named
+
+from .deployment import WEBHOOKS
+from .installation import NAME, SELECTOR, Installation, Manifest, named
 
 _CONFIGURATION = "admissionregistration.k8s.io/v1"
 
@@ -21,12 +21,12 @@ _WRITTEN_IN = (
 _TEMPLATE = "object.spec.mpiReplicaSpecs[role].template"
 
 
-def everything() -> list[Manifest]:
+def everything(chosen: Installation) -> list[Manifest]:
     """All objects, in the order in which they are needed."""
-    mutating = _webhook("mutate", ["UPDATE"], _is_rewritten())
-    validating = _webhook("validate", ["CREATE", "UPDATE"], _may_have_warnings())
+    mutating = _webhook(chosen, "mutate", ["UPDATE"], _is_rewritten())
+    validating = _webhook(chosen, "validate", ["CREATE", "UPDATE"], _may_have_warnings())
     return [
-        service(),
+        service(chosen),
         _configuration("MutatingWebhookConfiguration", mutating),
         _configuration("ValidatingWebhookConfiguration", validating),
     ]
@@ -63,13 +63,13 @@ def _has_ignored_fields() -> str:
     return f"{policy} || (has({metadata}) && ({names}))"
 
 
-def service() -> Manifest:
+def service(chosen: Installation) -> Manifest:
     """The Service of all replicas.
 
     Also of those that are not ready: they convert before they can read jobs, because an API server
     cannot read stored jobs of older versions without the conversion.
     """
-    return named("v1", "Service", WEBHOOK_SERVICE, NAMESPACE) | {
+    return named("v1", "Service", WEBHOOK_SERVICE, chosen.namespace) | {
         "spec": {
             "selector": SELECTOR,
             "publishNotReadyAddresses": True,
@@ -82,9 +82,11 @@ def _configuration(kind: str, webhook: Manifest) -> Manifest:
     return named(_CONFIGURATION, kind, NAME) | {"webhooks": [webhook]}
 
 
-def _webhook(verb: str, operations: list[str], condition: Manifest) -> Manifest:
+def _webhook(
+    chosen: Installation, verb: str, operations: list[str], condition: Manifest
+) -> Manifest:
     service = {
-        "namespace": NAMESPACE,
+        "namespace": chosen.namespace,
         "name": WEBHOOK_SERVICE,
         "path": f"/{verb}",
         "port": WEBHOOK_PORT,

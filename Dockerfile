@@ -1,5 +1,5 @@
 # The operator. Runs as an arbitrary uid, with a read-only root file system.
-#   docker build -t mpioperator/mpi-operator -f deploy/images/mpi-operator/Dockerfile .
+#   docker build -t mpioperator/mpi-operator .
 FROM debian:trixie-slim AS builder
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3-pip python3-venv \

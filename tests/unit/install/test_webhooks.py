@@ -7,15 +7,17 @@ import yaml
 
 from mpi_operator.api.conversion import VERSIONS
 from mpi_operator.api.crd import custom_resource_definition
-from scripts import deployment, webhooks
+from mpi_operator.install import deployment, webhooks
+from mpi_operator.install.installation import Installation
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-SERVICE, *CONFIGURATIONS = webhooks.everything()
+STANDARD = Installation()
+SERVICE, *CONFIGURATIONS = webhooks.everything(STANDARD)
 WEBHOOKS = [webhook for each in CONFIGURATIONS for webhook in each["webhooks"]]
 
 
 def test_the_service_leads_to_the_port_of_every_replica_ready_or_not():
-    spec = deployment.deployment()["spec"]["template"]
+    spec = deployment.deployment(STANDARD)["spec"]["template"]
     ports = {each["name"]: each["containerPort"] for each in spec["spec"]["containers"][0]["ports"]}
     (port,) = SERVICE["spec"]["ports"]
     assert (port["port"], ports[port["targetPort"]]) == (443, 9443)
@@ -52,9 +54,9 @@ def test_no_manifest_has_a_ca():
 
 
 def test_one_file_installs_all_of_it():
-    installed = list(yaml.safe_load_all((DEPLOY / "mpi-operator.yaml").read_text()))
+    installed = list(yaml.safe_load_all((DEPLOY / "v2beta1/mpi-operator.yaml").read_text()))
     parts = [
-        *yaml.safe_load_all((DEPLOY / "webhooks.yaml").read_text()),
+        *yaml.safe_load_all((DEPLOY / "webhooks/webhooks.yaml").read_text()),
         *yaml.safe_load_all((DEPLOY / "rbac/webhooks.yaml").read_text()),
         custom_resource_definition(),
     ]

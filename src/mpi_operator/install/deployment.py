@@ -1,27 +1,23 @@
-"""The Deployment of the operator: two replicas, one of which leads, under restricted Pod Security.
+"""The Deployment of the operator: two replicas, one of which leads, with restricted rights."""
 
-`make generate` writes it to `deploy/mpi-operator.yaml`, with everything that it needs.
-"""
-
-from devcluster.image_builds.catalog import IMAGES
-from scripts.manifests import LABELS, NAME, NAMESPACE, Manifest, named
+from .installation import NAME, SELECTOR, Installation, Manifest, default_image, named
 
 HEALTH_PORT = 8080
 WEBHOOK_PORT = 9443
 WEBHOOKS = "webhooks"  # the name of that port
-# The Go operator's manifests have the label `app`, and people select and patch by it.
-SELECTOR = {"app": NAME, **LABELS}
+OWN_NAMESPACE = "--namespace=$(NAMESPACE)"
+_NAMESPACE = "metadata.namespace"
 
 
-def namespace() -> Manifest:
+def namespace(chosen: Installation) -> Manifest:
     """The namespace of the operator. Pod Security holds all of its pods to the same rules."""
     enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return named("v1", "Namespace", NAMESPACE, labels=enforced)
+    return named("v1", "Namespace", chosen.namespace, labels=enforced)
 
 
-def deployment() -> Manifest:
+def deployment(chosen: Installation) -> Manifest:
     """Two replicas: while one is replaced or its node is lost, the other has warm caches."""
-    return named("apps/v1", "Deployment", NAME, NAMESPACE, {"app": NAME}) | {
+    return named("apps/v1", "Deployment", NAME, chosen.namespace, {"app": NAME}) | {
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": SELECTOR},
@@ -34,20 +30,20 @@ def deployment() -> Manifest:
                         "sidecar.istio.io/inject": "false",
                     },
                 },
-                "spec": _pod(),
+                "spec": _pod(chosen),
             },
         }
     }
 
 
-def disruption_budget() -> Manifest:
+def disruption_budget(chosen: Installation) -> Manifest:
     """Draining nodes evicts one of the two replicas at a time."""
-    return named("policy/v1", "PodDisruptionBudget", NAME, NAMESPACE) | {
+    return named("policy/v1", "PodDisruptionBudget", NAME, chosen.namespace) | {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}}
     }
 
 
-def _pod() -> Manifest:
+def _pod(chosen: Installation) -> Manifest:
     return {
         "serviceAccountName": NAME,
         "securityContext": {
@@ -66,20 +62,19 @@ def _pod() -> Manifest:
                 "matchLabelKeys": ["pod-template-hash"],  # do not count pods of older versions
             }
         ],
-        "containers": [_container()],
+        "containers": [_container(chosen)],
     }
 
 
-def _container() -> Manifest:
+def _container(chosen: Installation) -> Manifest:
     return {
         "name": NAME,
-        "image": IMAGES["mpi-operator"].tags[0],
+        "image": chosen.image or default_image(),
         "imagePullPolicy": "IfNotPresent",
-        "args": [f"--lock-namespace={NAMESPACE}"],
-        "ports": [
-            {"name": "http", "containerPort": HEALTH_PORT},
-            {"name": WEBHOOKS, "containerPort": WEBHOOK_PORT},
-        ],
+        "args": _flags(chosen),
+        # Not as text, so that kustomize can move everything to another namespace.
+        "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": _NAMESPACE}}}],
+        "ports": _ports(chosen),
         # No CPU limit: throttling could make it miss the renewal of its lease. Ten thousand pods
         # need a fraction of this memory.
         "resources": {
@@ -96,6 +91,16 @@ def _container() -> Manifest:
         # So that the status of the pod has the last log line.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+def _flags(chosen: Installation) -> list[str]:
+    own = [OWN_NAMESPACE, "--webhooks=off"] if chosen.is_namespaced else []
+    return ["--lock-namespace=$(NAMESPACE)", *own, *chosen.flags]
+
+
+def _ports(chosen: Installation) -> list[Manifest]:
+    webhooks = [{"name": WEBHOOKS, "containerPort": WEBHOOK_PORT}] if chosen.has_webhooks else []
+    return [{"name": "http", "containerPort": HEALTH_PORT}, *webhooks]
 
 
 def _probe(path: str, *, period: int, failures: int) -> Manifest:
