@@ -18,7 +18,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "10"))
 STEPS = int(os.environ.get("STEPS", "20"))
 POLL_SECONDS = 0.2
 PAUSE_SECONDS = 1.0
-# The kubelet may take a minute to update the script in this pod.
+# With some operators it takes the kubelet a minute to update the script in this pod.
 TIMEOUT_SECONDS = 180.0
 GRACE_SECONDS = 5.0
 
