@@ -157,8 +157,12 @@ bench-transports: images binaries ## Compare starting ranks by ssh and by exec, 
 bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods (5 min; root)
 	$(BIN)/python -m benchmarks.training
 
+.PHONY: bench-elastic
+bench-elastic: images binaries bench-programs ## Compare how soon a job follows a change of its size, with real pods (20 min; root)
+	$(BIN)/python -m benchmarks.elastic $(if $(rounds),--rounds $(rounds))
+
 .PHONY: soak
-soak: soak-conversion soak-starts soak-exec soak-api ## Look for rare failures: the targets below (hours)
+soak: soak-conversion soak-starts soak-exec soak-scaling soak-api ## Look for rare failures: the targets below (hours)
 
 .PHONY: soak-conversion
 soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
@@ -175,6 +179,10 @@ soak-starts: binaries images ## Start each MPI n times (n=25), as root and not, 
 .PHONY: soak-exec
 soak-exec: binaries images ## The same by exec, n times (n=50), with images that have no sshd (root)
 	MPI_OPERATOR_STARTS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_exec.py -k ranks_run
+
+.PHONY: soak-scaling
+soak-scaling: binaries images ## Scale a job up and down n times (n=50), with real pods: it ends with exactly what it should have (root)
+	MPI_OPERATOR_SCALINGS=$(or $(n),50) $(PYTEST) -x -q --timeout=3600 tests/cluster/operator/test_scaling.py -k up_and_down
 
 .PHONY: setup
 setup: $(READY) ## Create the virtual environment
