@@ -182,7 +182,7 @@ soak-exec: binaries images ## The same by exec, n times (n=50), with images that
 
 .PHONY: soak-scaling
 soak-scaling: binaries images ## Scale a job up and down n times (n=50), with real pods: it ends with exactly what it should have (root)
-	MPI_OPERATOR_SCALINGS=$(or $(n),50) $(PYTEST) -x -q --timeout=3600 tests/cluster/operator/test_scaling.py -k up_and_down
+	MPI_OPERATOR_SCALINGS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_scaling.py -k up_and_down
 
 .PHONY: setup
 setup: $(READY) ## Create the virtual environment

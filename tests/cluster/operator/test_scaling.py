@@ -6,6 +6,8 @@ import random
 import time
 from datetime import datetime, timedelta
 
+import pytest
+
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import POD_DELETION_COST
 from mpi_operator.kube.resources import (
@@ -72,6 +74,7 @@ async def test_an_autoscaler_changes_the_number_of_workers(lab: Lab, cluster: Cl
     await lab.eventually("auto", lambda: lab.has_workers("auto", 1))
 
 
+@pytest.mark.timeout(300 + 60 * _SCALINGS)
 async def test_a_job_that_was_scaled_up_and_down_has_what_it_should_and_nothing_else(
     lab: Lab, cluster: Cluster
 ) -> None:
