@@ -157,8 +157,12 @@ bench-transports: images binaries ## Compare starting ranks by ssh and by exec, 
 bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods (5 min; root)
 	$(BIN)/python -m benchmarks.training
 
+.PHONY: bench-elastic
+bench-elastic: images binaries bench-programs ## Compare how soon a job follows a change of its size, with real pods (20 min; root)
+	$(BIN)/python -m benchmarks.elastic $(if $(rounds),--rounds $(rounds))
+
 .PHONY: soak
-soak: soak-conversion soak-starts soak-exec soak-lost-workers soak-api ## Look for rare failures: the targets below (hours)
+soak: soak-conversion soak-starts soak-exec soak-lost-workers soak-scaling soak-api ## Look for rare failures: the targets below (hours)
 
 .PHONY: soak-conversion
 soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
@@ -179,6 +183,10 @@ soak-exec: binaries images ## The same by exec, n times (n=50), with images that
 .PHONY: soak-lost-workers
 soak-lost-workers: binaries images ## Delete workers at random and kill the operator, n jobs of each MPI (n=30): all succeed (root)
 	MPI_OPERATOR_LOSSES=$(or $(n),30) $(PYTEST) -x -q tests/cluster/operator/test_lost_workers.py
+
+.PHONY: soak-scaling
+soak-scaling: binaries images ## Scale a job up and down n times (n=50), with real pods: it ends with exactly what it should have (root)
+	MPI_OPERATOR_SCALINGS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_scaling.py -k up_and_down
 
 .PHONY: setup
 setup: $(READY) ## Create the virtual environment

@@ -2,7 +2,8 @@
 
 It asks the operator's script which hosts run and starts `mpirun` on exactly those, round after
 round. The training state is in a file here, and each round reads it from stdin. So losing a worker
-costs one round, which is repeated with the others. ROUNDS and STEPS are environment variables.
+costs one round, which is repeated with the others. A worker that leaves because the job shrinks
+costs none, if the round ends in time. ROUNDS and STEPS are environment variables.
 """
 
 import json
@@ -18,8 +19,10 @@ ROUNDS = int(os.environ.get("ROUNDS", "10"))
 STEPS = int(os.environ.get("STEPS", "20"))
 POLL_SECONDS = 0.2
 PAUSE_SECONDS = 1.0
-# The kubelet may take a minute to update the script in this pod.
+# With some operators it takes the kubelet a minute to update the script in this pod.
 TIMEOUT_SECONDS = 180.0
+# Workers that leave run on for 5 seconds, in which the round may end.
+LEAVING_SECONDS = 3.0
 GRACE_SECONDS = 5.0
 
 Hosts = dict[str, int]
@@ -45,10 +48,14 @@ def run_round(hosts: Hosts, state: str, directory: Path) -> str | None:
         mpirun = subprocess.Popen(
             [*command, "python3", "round.py", str(STEPS)], stdin=stdin, stdout=stdout
         )
+        told = None  # when a host left the list
         while mpirun.poll() is None:
+            gone = hosts.keys() - running_hosts().keys()
+            if gone and told is None:
+                told = time.monotonic()
+                print(f"{names(gone)} is leaving", flush=True)
             # mpirun may take long to notice that a host is gone, or never do.
-            if gone := hosts.keys() - running_hosts().keys():
-                print(f"{names(gone)} left", flush=True)
+            if told is not None and time.monotonic() - told > LEAVING_SECONDS:
                 terminate(mpirun)
                 return None
             time.sleep(POLL_SECONDS)

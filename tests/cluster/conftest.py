@@ -37,7 +37,10 @@ def cluster() -> Iterator[Cluster]:
     with suppress(PermissionError):  # without root they are skipped, and say so
         os.setpriority(os.PRIO_PROCESS, 0, -5)
     # Long enough for a busy machine, short enough that a lost node is noticed within a test.
-    with started_cluster(nodes=2, node_grace_seconds=15) as shared:
+    autoscaler = ("--horizontal-pod-autoscaler-sync-period=1s",)
+    with started_cluster(
+        nodes=2, node_grace_seconds=15, controller_manager_args=autoscaler
+    ) as shared:
         yield shared
 
 

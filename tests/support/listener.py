@@ -21,10 +21,10 @@ _SECONDS_TO_CLOSE = 5.0
 class Listener(socket.socket):
     """Listens on a free port of this machine, and knows the connections that it accepted."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         super().__init__(socket.AF_INET, socket.SOCK_STREAM)
         self._accepted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self.bind(("127.0.0.1", 0))
+        self.bind((address, 0))
         self.port: int = self.getsockname()[1]
 
     def accept(self) -> tuple[socket.socket, Any]:
@@ -44,10 +44,10 @@ class Listener(socket.socket):
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, tls: SSLContext | None, **options: Any
+    app: web.Application, tls: SSLContext | None, *, address: str = "127.0.0.1", **options: Any
 ) -> AsyncIterator[int]:
     """Serve an application until the block ends; its port."""
-    listener = Listener()
+    listener = Listener(address)
     runner = web.AppRunner(app, **options)
     await runner.setup()
     await web.SockSite(runner, listener, ssl_context=tls).start()

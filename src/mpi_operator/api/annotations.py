@@ -14,6 +14,7 @@ MAX_WORKER_REPLACEMENTS = PREFIX + "max-worker-replacements"
 FORCE_DELETE_LOST_WORKERS = PREFIX + "force-delete-lost-workers"
 TTL_DELETES_JOB = PREFIX + "ttl-deletes-job"
 INIT_TIMEOUT = PREFIX + "init-timeout"
+SCALE_DOWN_DELAY = PREFIX + "scale-down-delay"
 LOST_WORKERS = PREFIX + "lost-workers"
 TRANSPORT = PREFIX + "transport"
 MAIN_CONTAINER = PREFIX + "main-container"
@@ -31,6 +32,13 @@ WORKER_REPLACEMENTS = PREFIX + "worker-replacements"
 LAUNCHER_LAST_FAILURE = PREFIX + "launcher-last-failure"
 LAUNCHER_RETRIES = PREFIX + "launcher-retries"
 PROFILE = PREFIX + "profile"
+HOSTS_CHANGED = PREFIX + "hosts-changed"
+
+# On the pod of a launcher, set by the operator.
+HOSTS_ANNOUNCED = PREFIX + "hosts-announced"
+
+# On a worker pod, set by its owner: which one leaves first when a job shrinks. Kubernetes' own.
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 # Values of LOST_WORKERS.
 FAIL, SURVIVE = "fail", "survive"
@@ -50,6 +58,7 @@ FIRST_RETRYABLE = 128
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"([0-9]{1,9}(?:[.][0-9]{1,9})?)(h|ms|m|s)"
 _DURATION = re.compile(f"(?:{_PART})+")
+_COST = re.compile("[-+]?[0-9]{1,10}")
 _LONGEST = 365 * 86_400  # seconds; effectively no limit
 
 
@@ -92,6 +101,18 @@ def init_timeout(annotations: Mapping[str, str]) -> timedelta | None:
     if seconds is None or seconds <= 0:
         return None
     return timedelta(seconds=min(max(round(seconds), 1), _LONGEST))
+
+
+def scale_down_delay(annotations: Mapping[str, str]) -> timedelta | None:
+    """How long workers that leave still run, written as above; None if the job does not say."""
+    seconds = _seconds(annotations.get(SCALE_DOWN_DELAY, "").strip())
+    return None if seconds is None else timedelta(seconds=min(seconds, _LONGEST))
+
+
+def deletion_cost(annotations: Mapping[str, str]) -> int:
+    """What it costs to lose a pod: the cheapest goes first. 0 if it does not say."""
+    text = annotations.get(POD_DELETION_COST, "").strip()
+    return int(text) if _COST.fullmatch(text) else 0
 
 
 def _seconds(text: str) -> float | None:

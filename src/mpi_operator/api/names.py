@@ -3,6 +3,8 @@
 Other programs rely on them: Flyte links to logs by `<job>-worker-<index>`.
 """
 
+from collections.abc import Iterable
+
 from .types import MPIJob
 
 _DEFAULT_CLUSTER_DOMAIN = "cluster.local"
@@ -75,6 +77,7 @@ def hosts(job: MPIJob, cluster_domain: str = "") -> list[str]:
     return [host(job, pod, cluster_domain) for pod in (*launchers, *workers(job))]
 
 
-def workers(job: MPIJob) -> list[str]:
-    """Every worker pod."""
-    return [worker(job, index) for index in range(job.spec.worker_count)]
+def workers(job: MPIJob, indexes: Iterable[int] | None = None) -> list[str]:
+    """Every worker pod. They are numbered from 0, unless the job shrank in another way."""
+    numbers = range(job.spec.worker_count) if indexes is None else sorted(indexes)
+    return [worker(job, index) for index in numbers]

@@ -42,6 +42,8 @@ def _annotation_warnings(job: MPIJob) -> Iterator[FieldError]:
     given = job.metadata.annotations
     if annotations.INIT_TIMEOUT in given and annotations.init_timeout(given) is None:
         yield _ignored(job, annotations.INIT_TIMEOUT, 'a duration such as "600", "10m" or "1h30m"')
+    if annotations.SCALE_DOWN_DELAY in given and annotations.scale_down_delay(given) is None:
+        yield _ignored(job, annotations.SCALE_DOWN_DELAY, 'a duration such as "30" or "2m"')
     if annotations.TRANSPORT in given and not annotations.transport(given):
         yield _ignored(job, annotations.TRANSPORT, f'"{annotations.SSH}" or "{annotations.EXEC}"')
     for name, values in annotations.RESTART_POLICIES.items():

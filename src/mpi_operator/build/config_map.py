@@ -28,6 +28,7 @@ def config_map(
     running: Iterable[int],
     settings: Settings,
     annotations: Mapping[str, str] = {},
+    workers: Iterable[int] | None = None,
 ) -> Manifest:
     """The hosts of the job, those of them that are running, and the scripts."""
     return {
@@ -35,7 +36,7 @@ def config_map(
         "kind": CONFIG_MAPS.kind,
         "metadata": metadata(job, names.config_map(job), labels.object_labels(job), annotations),
         "data": {
-            HOSTFILE: hostfile(job, settings),
+            HOSTFILE: hostfile(job, settings, workers),
             DISCOVER_SCRIPT: discover_script(job, running, settings),
             **_scripts(job, settings),
         },

@@ -14,12 +14,13 @@ from .implementations import host_line
 from .settings import Settings
 
 # A host name is at most 63 characters up to its first dot.
+_HOST = re.compile(r"[-a-z0-9]{1,63}(?=[.:\s]|$)")
 _PRINTED_HOST = re.compile(r"echo +([-a-z0-9]{1,63})([.:]\S*)?")
 
 
-def hostfile(job: MPIJob, settings: Settings) -> str:
+def hostfile(job: MPIJob, settings: Settings, workers: Iterable[int] | None = None) -> str:
     """One line per host of the job; the launcher comes first if it runs ranks."""
-    hosts = _hosts(job, names.workers(job), settings)
+    hosts = _hosts(job, names.workers(job, workers), settings)
     return _lines(host_line(job, host) for host in hosts)
 
 
@@ -44,6 +45,13 @@ def discovered(job: MPIJob, script: str) -> frozenset[int]:
     """The workers in a script of ours or of the Go operator, which leaves out the slots."""
     pods = map(_printed_pod, script.splitlines())
     indexes = (names.worker_index(job, pod) for pod in pods)
+    return frozenset(index for index in indexes if index is not None)
+
+
+def hosts_in(job: MPIJob, text: str) -> frozenset[int]:
+    """The workers in a hostfile of ours or of another operator, for any MPI."""
+    first_words = (found[0] for line in text.splitlines() if (found := _HOST.match(line)))
+    indexes = (names.worker_index(job, pod) for pod in first_words)
     return frozenset(index for index in indexes if index is not None)
 
 

@@ -1,5 +1,7 @@
 """The Role of a launcher that starts processes in its workers by exec."""
 
+from collections.abc import Iterable
+
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.kube.resources import ROLES, Manifest
 
@@ -9,19 +11,21 @@ from .ownership import metadata
 _KUBECTL = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},)
 
 
-def role(job: MPIJob, *, by_kubectl: bool = False) -> Manifest:
+def role(
+    job: MPIJob, workers: Iterable[int] | None = None, *, by_kubectl: bool = False
+) -> Manifest:
     """The permission to exec into the workers of the job, by name."""
     return {
         "apiVersion": ROLES.api_version,
         "kind": ROLES.kind,
         "metadata": metadata(job, names.launcher_access(job), labels.object_labels(job)),
-        "rules": [*(_KUBECTL if by_kubectl else ()), *rules(job)],
+        "rules": [*(_KUBECTL if by_kubectl else ()), *rules(job, workers)],
     }
 
 
-def rules(job: MPIJob) -> list[Manifest]:
+def rules(job: MPIJob, indexes: Iterable[int] | None = None) -> list[Manifest]:
     """The rules of the Role; none without workers, because a rule without names is about all."""
-    workers = names.workers(job)
+    workers = names.workers(job, indexes)
     rule = {
         "apiGroups": [""],
         "resources": ["pods/exec"],

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from mpi_operator.api import names
 from mpi_operator.api.types import MPIJob
 from mpi_operator.kube.objects import Object
-from mpi_operator.kube.resources import JOBS, ROLES, SECRETS, Key, Manifest, Resource
+from mpi_operator.kube.resources import JOBS, PODS, ROLES, SECRETS, Key, Manifest, Resource
 
 from .events import JobEvent
 
@@ -40,6 +40,7 @@ class GrantExec:
     """
 
     job: MPIJob
+    workers: frozenset[int]
     by_kubectl: bool = False  # which also reads the pod
 
 
@@ -62,6 +63,15 @@ class Patch:
 
 
 @dataclass(frozen=True)
+class Announce:
+    """Change an annotation of a launcher's pod, so that its node updates the list of hosts now."""
+
+    key: Key
+    uid: str
+    at: str
+
+
+@dataclass(frozen=True)
 class Resume:
     """Start a suspended launcher, with the current scheduling directives."""
 
@@ -81,7 +91,9 @@ class Delete:
     events: tuple[JobEvent, ...] = field(default=(), compare=False)
 
 
-Action: TypeAlias = Create | CreateKeys | GrantExec | AdoptLauncher | Patch | Resume | Delete
+Action: TypeAlias = (
+    Create | CreateKeys | GrantExec | AdoptLauncher | Patch | Announce | Resume | Delete
+)
 
 
 def patch(
@@ -105,6 +117,8 @@ def target(action: Action) -> tuple[Resource, Key]:
             return ROLES, Key(action.job.metadata.namespace, names.launcher_access(action.job))
         case AdoptLauncher():
             return JOBS, Key(action.job.metadata.namespace, names.launcher(action.job))
+        case Announce():
+            return PODS, action.key
         case Resume():
             return JOBS, action.key
         case Create() | Patch() | Delete():

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from mpi_operator.api import types
+from mpi_operator.api import annotations, types
 from mpi_operator.build import scripts
 from mpi_operator.build.ownership import MPI_JOBS
 from mpi_operator.kube import objects
 from mpi_operator.kube.json_depth import decoded
-from mpi_operator.kube.objects import Compact, Object, Pod
+from mpi_operator.kube.objects import Compact, Object
 from mpi_operator.kube.resources import Manifest, Resource
 
 PRIORITY_CLASSES = Resource(
@@ -37,6 +37,8 @@ __all__ = [
     "moment",
 ]
 
+_OF_PODS = (annotations.HOSTS_ANNOUNCED, annotations.POD_DELETION_COST)
+_NONE: dict[str, str] = {}
 _NOTHING = msgspec.Raw(b"null")
 _decode = msgspec.json.Decoder().decode
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -46,6 +48,23 @@ class Metadata(objects.Metadata, frozen=True):
     """Metadata with annotations."""
 
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PodMetadata(objects.Metadata, frozen=True):
+    """The metadata of a pod with the annotations that are about scaling."""
+
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Most pods have none of these, and share one empty dict.
+        kept = {name: self.annotations[name] for name in _OF_PODS if name in self.annotations}
+        force_setattr(self, "annotations", kept or _NONE)
+
+
+class Pod(objects.Pod, frozen=True):
+    """A pod of a job."""
+
+    metadata: PodMetadata = PodMetadata()
 
 
 class StoredJob(Object, frozen=True):

@@ -26,6 +26,7 @@ from mpi_operator.kube.resources import (
     Resource,
 )
 
+from .actions import GrantExec
 from .cached_types import is_controlled_by
 from .observed import Taken
 from .problems import Problem, ProblemReason, refusal
@@ -38,9 +39,10 @@ _ADVICE = (
 )
 
 
-async def grant_exec(client: Client, job: MPIJob, *, by_kubectl: bool = False) -> Problem | None:
+async def grant_exec(client: Client, action: GrantExec) -> Problem | None:
     """Create what is missing, and correct what differs; a problem if that cannot be done."""
-    for resource, manifest, correction in _objects(job, by_kubectl=by_kubectl):
+    job = action.job
+    for resource, manifest, correction in _objects(action):
         try:
             problem = await _ensure(client, job, resource, manifest, correction)
         except errors.Forbidden as error:
@@ -51,12 +53,13 @@ async def grant_exec(client: Client, job: MPIJob, *, by_kubectl: bool = False) -
     return None
 
 
-def _objects(job: MPIJob, *, by_kubectl: bool) -> Iterator[tuple[Resource, Manifest, Manifest]]:
+def _objects(action: GrantExec) -> Iterator[tuple[Resource, Manifest, Manifest]]:
     """The objects, each with what may differ in a stored one. The account comes last.
 
     A pod can be created as soon as its account exists, and should have its permission then.
     """
-    permitted = role(job, by_kubectl=by_kubectl)
+    job = action.job
+    permitted = role(job, action.workers, by_kubectl=action.by_kubectl)
     yield ROLES, permitted, {"rules": permitted["rules"]}
     yield ROLE_BINDINGS, role_binding(job), {"subjects": subjects(job)}
     if exec_shell.has_own_account(job):

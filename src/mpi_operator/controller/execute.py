@@ -5,13 +5,14 @@ Any other failure ends the plan, and the queue tries again.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
 
-from mpi_operator.api import labels, names
+from mpi_operator.api import annotations, labels, names
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
@@ -25,6 +26,7 @@ from mpi_operator.kube.resources import JOBS, PODS, SECRETS, Key, Manifest, Reso
 from .actions import (
     Action,
     AdoptLauncher,
+    Announce,
     Create,
     CreateKeys,
     Delete,
@@ -41,6 +43,8 @@ from .observed import Taken
 from .problems import Problem, ProblemReason, condensed, is_admission, refusal
 from .write_limiter import WriteLimiter
 
+log = logging.getLogger(__name__)
+
 # A stage begins with so many writes at a time, and adds some for each that succeeds: what is
 # refused once is mostly refused a thousand times.
 _FIRST = 8
@@ -53,6 +57,7 @@ _DONE = {
     GrantExec: "created",
     AdoptLauncher: "labelled",
     Patch: "changed",
+    Announce: "changed",
     Resume: "resumed",
     Delete: "deleted",
 }
@@ -164,12 +169,14 @@ class Executor:
             case CreateKeys():
                 await self._create_keys(job, action, outcome)
             case GrantExec():
-                await self._grant_exec(job, action, outcome)
+                await self._grant_exec(action, outcome)
             case AdoptLauncher():
                 await self._adopt_launcher(job, outcome)
             case Patch():
                 await self._patch(action)
                 outcome.events.extend(action.events)
+            case Announce():
+                await self._announce(action)
             case Resume():
                 await self._resume(action)
             case Delete():
@@ -243,8 +250,8 @@ class Executor:
             return False
         return True
 
-    async def _grant_exec(self, job: MPIJob, action: GrantExec, outcome: Outcome) -> None:
-        if problem := await grant_exec(self._client, job, by_kubectl=action.by_kubectl):
+    async def _grant_exec(self, action: GrantExec, outcome: Outcome) -> None:
+        if problem := await grant_exec(self._client, action):
             outcome.refuse(action, problem)
         else:
             outcome.has_keys = True
@@ -258,6 +265,29 @@ class Executor:
             action.resource, action.key.name, change, action.key.namespace
         )
         self._caches.wrote(action.resource, stored)
+
+    async def _announce(self, action: Announce) -> None:
+        """Make a node update a launcher's list of hosts.
+
+        It does so by itself within a minute or two, so a refusal does not hold up the job.
+        """
+        note = {"metadata": {"annotations": {annotations.HOSTS_ANNOUNCED: action.at}}}
+        try:
+            await self._patch(Patch(PODS, action.key, action.uid, note))
+        except (errors.NotFound, errors.Conflict):
+            pass  # the launcher is gone
+        except _REFUSALS as error:
+            self._log_silence(action, error)
+        except errors.ServerError as error:
+            if not is_admission(error):
+                raise
+            self._log_silence(action, error)
+
+    def _log_silence(self, action: Announce, error: errors.ApiError) -> None:
+        log.warning(
+            "A launcher learns late about a changed list of hosts, because its pod was not changed",
+            extra={"pod": str(action.key), "error": str(error)},
+        )
 
     async def _resume(self, action: Resume) -> None:
         """Start a launcher. A merge patch would keep the node selector of its last queue."""

@@ -70,7 +70,7 @@ def _missing(seen: Observed) -> str:
     is_there = pod_state.is_ready if seen.job.spec.launcher_waits else pod_state.is_running
     absent = [
         names.worker(seen.job, index)
-        for index in range(seen.job.spec.worker_count)
+        for index in sorted(seen.worker_indexes)
         if (pod := seen.workers.get(index)) is None or not is_there(pod)
     ]
     if not absent:

@@ -210,7 +210,7 @@ def _missing(seen: Observed) -> Mapping[str, str]:
     known = _known(seen)
     return {
         names.worker(seen.job, index): how
-        for index in range(seen.job.spec.worker_count)
+        for index in sorted(seen.worker_indexes)
         if not _has_outlived(seen, index)
         and (how := _state(seen.workers.get(index), is_known=index in known))
     }

@@ -1,6 +1,7 @@
 """From the caches to what is known about one job."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from mpi_operator.api import labels, names
@@ -73,11 +74,13 @@ class Observer:
             service=self._owned(self._caches.services, job, names.service(job)),
             config_map=config_map,
             pod_group=self._owned(self._caches.pod_groups, job, names.pod_group(job)),
-            taken=tuple(self._taken(job, pods)),
+            taken=tuple(self._taken(job)),
             unreadable=tuple(self._caches.unreadable(key)),
             priorities=self._priorities(),
             state=state,
         )
+        strangers = tuple(_taken_pods(seen, pods))
+        seen = replace(seen, taken=(*seen.taken, *strangers)) if strangers else seen
         is_retired = launcher is not None and launcher.metadata.uid == retries.uid
         return seen.retiring(retries) if is_retired and not seen.is_finished else seen
 
@@ -85,7 +88,7 @@ class Observer:
         found = cached.get(Key(job.metadata.namespace, name)) if cached else None
         return found if found is not None and is_controlled_by(found, job) else None
 
-    def _taken(self, job: MPIJob, pods: list[Pod]) -> Iterator[Taken]:
+    def _taken(self, job: MPIJob) -> Iterator[Taken]:
         """Names that others have, as far as the caches know: they hold only what has our label."""
         for cached, name in (
             (self._caches.services, names.service(job)),
@@ -96,11 +99,6 @@ class Observer:
             found = cached.get(Key(job.metadata.namespace, name)) if cached else None
             if cached and found is not None and not is_controlled_by(found, job):
                 yield Taken(cached.resource.kind, name)
-        for pod in pods:
-            index = names.worker_index(job, pod.metadata.name)
-            is_needed = index is not None and index < job.spec.worker_count
-            if is_needed and not is_controlled_by(pod, job):
-                yield Taken("Pod", pod.metadata.name)
 
     def _priorities(self) -> dict[str, int]:
         classes = self._caches.priority_classes
@@ -116,6 +114,15 @@ def _decode(stored: StoredJob) -> _Decoded | None:
         return _Decoded(decode_job(manifest))
     except InvalidJob as invalid:
         return _Decoded(decode_leniently(manifest), _about_the_job(invalid))
+
+
+def _taken_pods(seen: Observed, pods: list[Pod]) -> Iterator[Taken]:
+    """Pods of others that have the name of a worker."""
+    for pod in pods:
+        if is_controlled_by(pod, seen.job):
+            continue
+        if names.worker_index(seen.job, pod.metadata.name) in seen.worker_indexes:
+            yield Taken("Pod", pod.metadata.name)
 
 
 def _launcher_pods(pods: list[Pod], launcher: LauncherJob | None) -> Iterator[Pod]:

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mpi_operator.api import conditions, names
+from mpi_operator.api import annotations, conditions, names
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build import hostfile, worker_start
-from mpi_operator.build.config_map import DISCOVER_SCRIPT
+from mpi_operator.build.config_map import DISCOVER_SCRIPT, HOSTFILE
 
 from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
 from .job_state import JobState
 from .launcher_retries import NO_RETRIES, LauncherRetries
+from .worker_indexes import worker_indexes
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,28 @@ class Observed:
         return max(ended, key=pod_state.by_age, default=None)
 
     @cached_property
+    def stored_indexes(self) -> frozenset[int]:
+        """The workers in the stored hostfile."""
+        data = self.config_map.data if self.config_map else {}
+        return hostfile.hosts_in(self.job, data.get(HOSTFILE, ""))
+
+    @cached_property
+    def worker_indexes(self) -> frozenset[int]:
+        """The numbers of the workers that the job should have.
+
+        A job that is resumed starts over: queues that place pods expect numbers without gaps.
+        """
+        wanted = self.job.spec.worker_count
+        if self.is_suspended:
+            return frozenset(range(wanted))
+        costs = {
+            index: annotations.deletion_cost(pod.metadata.annotations)
+            for pod in self.worker_pods
+            if (index := names.worker_index(self.job, pod.metadata.name)) is not None
+        }
+        return worker_indexes(self.stored_indexes, wanted, costs)
+
+    @cached_property
     def workers(self) -> Mapping[int, Pod]:
         """The pods of the workers that the job should have, by number and in order.
 
@@ -100,7 +123,7 @@ class Observed:
             (index, pod)
             for pod in self.worker_pods
             if (index := names.worker_index(self.job, pod.metadata.name)) is not None
-            and index < self.job.spec.worker_count
+            and index in self.worker_indexes
         ]
         return dict(sorted(numbered, key=lambda item: item[0]))
 

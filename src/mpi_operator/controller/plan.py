@@ -12,6 +12,7 @@ from .actions import Action, Delete, delete
 from .bare_launcher import check_limits
 from .decision import Decision, earliest
 from .failed_worker import failed_worker
+from .host_announcement import announcements, last_change, scale_down_delay
 from .host_list import list_hosts
 from .init_timeout import init_timeout
 from .launcher_log import LogRequest, check_log
@@ -109,6 +110,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
+    changed = last_change(seen, listed.hosts, now)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
     prepared = [
         *launcher.adopting_actions(seen),
@@ -121,6 +123,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             last_failure(seen),
             seen.retries,
             (*replaced.events, *retry_events(seen)),
+            changed,
         ),
         *keys.actions,
         *prerequisites.pod_group_actions(seen, settings),
@@ -129,9 +132,11 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     blocked = bool(seen.taken)
     workers = Decision() if blocked else worker_set.creations(seen, replaced, settings, now)
     started = [] if blocked else launcher.starting_actions(seen, settings, now)
-    removed = [*worker_set.deletions(seen, replaced), *lost.actions, *keeping_actions(seen)]
+    announced = announcements(seen, changed, now)
+    leaving = worker_set.deletions(seen, replaced, scale_down_delay(seen, changed, now))
+    removed = [*leaving.actions, *lost.actions, *keeping_actions(seen)]
     return _plan(
-        [granted.actions, prepared, removed, workers.actions, started],
+        [granted.actions, prepared, announced, removed, workers.actions, started],
         problems=[
             *_taken_problems(seen),
             *replaced.given_up.values(),
@@ -142,6 +147,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
         requeue_after=earliest(
             listed.requeue_after,
             _CHECK_NAMES_AGAIN if blocked else None,
+            leaving.requeue_after,
             lost.requeue_after,
             pods.requeue_after,
             timeout.requeue_after,

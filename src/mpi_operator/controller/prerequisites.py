@@ -19,6 +19,7 @@ from .actions import Action, Create, CreateKeys, GrantExec, patch
 from .cached_types import StoredConfigMap
 from .decision import Decision
 from .events import JobEvent
+from .host_announcement import change_annotation, stored_change
 from .job_state import NO_FAILURE, LastFailure
 from .launcher_retries import NO_RETRIES, LauncherRetries, retries_annotation, stored_retries
 from .launcher_status import failure_annotation, stored_failure
@@ -51,6 +52,7 @@ def config_map_actions(
     failure: LastFailure = NO_FAILURE,
     retries: LauncherRetries = NO_RETRIES,
     events: tuple[JobEvent, ...] = (),
+    changed: datetime | None = None,
 ) -> Iterator[Action]:
     """Create the ConfigMap, or patch it if it differs from what it should contain.
 
@@ -60,9 +62,10 @@ def config_map_actions(
         **replacement.as_annotation(counts),
         **failure_annotation(failure),
         **retries_annotation(retries),
+        **change_annotation(changed),
     }
     pin = pins(seen.job)
-    wanted = config_map.config_map(seen.job, hosts, settings, notes | pin)
+    wanted = config_map.config_map(seen.job, hosts, settings, notes | pin, seen.worker_indexes)
     stored = seen.config_map
     if stored is None:
         if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
@@ -72,6 +75,7 @@ def config_map_actions(
         **replacement.as_annotation(replacement.stored_counts(stored)),
         **failure_annotation(stored_failure(stored)),
         **retries_annotation(stored_retries(stored)),
+        **change_annotation(stored_change(stored)),
     }
     data = {**wanted["data"], **_kept(seen, stored)}
     if stored.data != data or notes != known:
@@ -107,9 +111,9 @@ def ensure_exec(seen: Observed, settings: Settings, now: datetime) -> Decision:
     is_bare = seen.bare_launcher is not None
     if is_bare and seen.config_map is None:
         return Decision()  # another operator's, which has to be adopted first
-    grant = GrantExec(seen.job, by_kubectl=is_bare)
+    grant = GrantExec(seen.job, seen.worker_indexes, by_kubectl=is_bare)
     stored = seen.config_map.data if seen.config_map else {}
-    wanted = {config_map.HOSTFILE: hostfile(seen.job, settings)}
+    wanted = {config_map.HOSTFILE: hostfile(seen.job, settings, seen.worker_indexes)}
     if not is_bare:
         wanted |= {scripts.KUBEXEC: exec_shell.scripts_of(seen.job)[scripts.KUBEXEC]}
     if not wanted.items() <= stored.items():

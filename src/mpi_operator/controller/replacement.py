@@ -98,7 +98,7 @@ def replacements(seen: Observed, now: datetime) -> Replacements:
     }
     new = {index: count for index, count in counted.items() if count}
     counts = {**_remembered(known, now), **new} if new else known
-    missing = set(range(seen.job.spec.worker_count)) - set(seen.workers)
+    missing = seen.worker_indexes - set(seen.workers)
     waiting = {index: counts[index] for index in missing if index in counts}
     given_up = [index for index, count in counted.items() if count is None]
     given_up += [
@@ -161,7 +161,7 @@ def _lost(seen: Observed) -> Iterator[tuple[int, Pod | None]]:
             yield index, pod
     for index in sorted(seen.listed_hosts):
         left = seen.workers.get(index)
-        if index < seen.job.spec.worker_count and (left is None or pod_state.is_terminating(left)):
+        if index in seen.worker_indexes and (left is None or pod_state.is_terminating(left)):
             yield index, None
 
 

@@ -1,6 +1,5 @@
 """Which worker pods are created and deleted while a job runs."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations
@@ -27,13 +26,17 @@ _STAYS = "It was deleted by force and still exists: check its finalizers"
 _FORCE = f"The operator deletes it by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
 
 
-def deletions(seen: Observed, replaced: Replacements) -> Iterator[Action]:
-    """Remove surplus workers and those that failed."""
-    for pod in seen.surplus_workers:
-        if not pod_state.is_terminating(pod):
-            yield delete(PODS, pod)
-    for pod in replaced.failed:
-        yield delete(PODS, pod)
+def deletions(seen: Observed, replaced: Replacements, delay: timedelta | None) -> Decision:
+    """Remove surplus workers and those that failed.
+
+    A surplus worker that runs has a delay, so that the launcher can do without it first.
+    """
+    surplus = [pod for pod in seen.surplus_workers if not pod_state.is_terminating(pod)]
+    waiting = [pod for pod in surplus if delay and pod_state.is_running(pod)]
+    gone = (*(pod for pod in surplus if pod not in waiting), *replaced.failed)
+    return Decision(
+        tuple(delete(PODS, pod) for pod in gone), requeue_after=delay if waiting else None
+    )
 
 
 def creations(
@@ -42,7 +45,7 @@ def creations(
     """Create the workers that are missing, as soon as they may be created."""
     missing = [
         index
-        for index in range(seen.job.spec.worker_count)
+        for index in sorted(seen.worker_indexes)
         if index not in seen.workers
         and index not in replaced.given_up
         and replaced.not_before.get(index, now) <= now

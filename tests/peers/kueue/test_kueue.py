@@ -65,6 +65,33 @@ async def test_a_queue_that_is_drained_suspends_its_jobs(lab: Lab, queue: Queue)
     await queue.finish("pi")
 
 
+async def test_a_job_that_is_scaled_is_admitted_again_with_its_new_size(
+    lab: Lab, queue: Queue
+) -> None:
+    await queue.submit(waiting("pi"))
+    await lab.runs("pi")
+
+    await lab.scale("pi", 1)
+    await lab.eventually("pi", lambda: _runs_in_its_pool(lab, "pi", workers=1), 90)
+
+    await lab.scale("pi", 2)
+    await queue.stop("HoldAndDrain")
+    await _is_suspended(lab, "pi")
+    await queue.stop("None")
+    await lab.eventually("pi", lambda: _runs_in_its_pool(lab, "pi", workers=2), 90)
+    await queue.finish("pi")
+    assert await lab.ranks("pi") == one_rank_each("pi")
+
+
+async def _runs_in_its_pool(lab: Lab, name: str, *, workers: int) -> bool:
+    """Whether a job runs with so many workers, all pods on the nodes of its flavor."""
+    job, pods = await lab.job(name), await lab.all_pods(name)
+    active = [each.get("active") for each in job["status"]["replicaStatuses"].values()]
+    is_running = await lab.has_condition(name, "Running")
+    are_placed = all(pod["spec"].get("nodeSelector") == POOL for pod in pods)
+    return is_running and are_placed and active == [1, workers] and len(pods) == 1 + workers
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_job_that_has_to_be_on_one_host_is(
     lab: Lab, host_queue: Queue, version: str

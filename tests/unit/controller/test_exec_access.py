@@ -123,7 +123,8 @@ class Bench:
         self.client = FaultyClient(local)
 
     def grant(self, job):
-        return asyncio.run(grant_exec(self.client.as_client, job))
+        action = GrantExec(job, frozenset(range(job.spec.worker_count)))
+        return asyncio.run(grant_exec(self.client.as_client, action))
 
     def requests(self):
         found, self.client.requests = [str(each) for each in self.client.requests], []

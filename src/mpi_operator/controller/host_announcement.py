@@ -1,0 +1,108 @@
+"""Tells a running launcher about a changed list of hosts.
+
+A node brings a changed ConfigMap into a running pod when it next looks at the pod: every minute or
+so, and at once when the pod itself changes. So the operator changes an annotation of the launcher's
+pod after it has written the list. Workers that leave are deleted a few seconds after that.
+
+The ConfigMap has the time of the last change, the launcher's pod that of the last announcement.
+Both are stored, so a restarted operator announces what the one before did not.
+
+Hosts that join the first list of a job are not announced: mpirun reads the hostfile, which has all
+of them from the start, and most jobs should not pay for a write that they do not need. A launcher
+whose command names the discovery script is told.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from mpi_operator.api import annotations
+from mpi_operator.api.main_container import main_container
+from mpi_operator.api.types import MPIJob
+from mpi_operator.build.config_map import DISCOVER_SCRIPT
+
+from . import pod_state
+from .actions import Action, Announce
+from .cached_types import Pod, StoredConfigMap, moment
+from .decision import ahead
+from .observed import Observed
+
+# A node takes a second to show the list, and an elastic launcher reads it every second.
+_USUAL_DELAY = timedelta(seconds=5)
+# Where a launcher's pod cannot be changed, workers do not wait forever.
+_LONGEST_SILENCE = timedelta(seconds=30)
+_YEARS = range(2000, 9000)
+
+
+def last_change(seen: Observed, hosts: frozenset[int], now: datetime) -> datetime | None:
+    """When the list last changed in a way that a running launcher should know; None if never."""
+    known = stored_change(seen.config_map)
+    is_new = hosts != seen.listed_hosts or seen.worker_indexes != seen.stored_indexes
+    if seen.config_map is None or not is_new or not seen.launcher_is_under_way:
+        return known
+    return now if known or not _is_first_list(seen, hosts) else None
+
+
+def _is_first_list(seen: Observed, hosts: frozenset[int]) -> bool:
+    """Whether hosts only join, of a job that has its first size, and nobody waits for them."""
+    is_first_size = seen.worker_indexes == seen.stored_indexes
+    return is_first_size and hosts >= seen.listed_hosts and not _reads_script(seen.job)
+
+
+def _reads_script(job: MPIJob) -> bool:
+    container = main_container(job, job.spec.launcher)
+    values = (each.get("value") or "" for each in container.get("env") or ())
+    words = (*(container.get("command") or ()), *(container.get("args") or ()), *values)
+    return any(DISCOVER_SCRIPT in str(word) for word in words)
+
+
+def announcements(seen: Observed, changed: datetime | None, now: datetime) -> Iterator[Action]:
+    """Tell the launcher, unless it was told since the last change."""
+    for pod in _launchers(seen):
+        if changed is not None and not _is_told(pod, changed):
+            # Not before the change, even where the operator before had a clock that is ahead.
+            at = max(now, changed).isoformat()
+            yield Announce(pod.metadata.key, pod.metadata.uid, at)
+
+
+def scale_down_delay(seen: Observed, changed: datetime | None, now: datetime) -> timedelta | None:
+    """How long workers that leave still run, after the launcher was told; None if it is over."""
+    chosen = annotations.scale_down_delay(seen.job.metadata.annotations)
+    delay = _USUAL_DELAY if chosen is None else chosen
+    launchers = _launchers(seen)
+    if changed is None or not launchers:
+        return None
+    told = [_announced(pod) for pod in launchers if _is_told(pod, changed)]
+    since = max((each for each in told if each), default=changed + _LONGEST_SILENCE)
+    wait = since + delay - now
+    is_of_the_future = wait > delay + _LONGEST_SILENCE  # another clock was wrong
+    return None if is_of_the_future else ahead(min(wait, delay))
+
+
+def _launchers(seen: Observed) -> list[Pod]:
+    return [pod for pod in seen.launcher_pods if pod_state.is_running(pod)]
+
+
+def _is_told(pod: Pod, changed: datetime) -> bool:
+    announced = _announced(pod)
+    return announced is not None and announced >= changed
+
+
+def _announced(pod: Pod) -> datetime | None:
+    return _time(pod.metadata.annotations, annotations.HOSTS_ANNOUNCED)
+
+
+def stored_change(config_map: StoredConfigMap | None) -> datetime | None:
+    """When the stored list last changed; None if that does not matter."""
+    stored = config_map.metadata.annotations if config_map else {}
+    return _time(stored, annotations.HOSTS_CHANGED)
+
+
+def change_annotation(changed: datetime | None) -> dict[str, str]:
+    """The time of the last change as it is stored."""
+    return {annotations.HOSTS_CHANGED: changed.isoformat()} if changed else {}
+
+
+def _time(notes: Mapping[str, str], name: str) -> datetime | None:
+    """A time that can be computed with; None for anything else."""
+    found = moment(notes.get(name))
+    return found if found and found.tzinfo and found.year in _YEARS else None
