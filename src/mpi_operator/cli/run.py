@@ -48,7 +48,7 @@ class _RunCommand(click.Command):
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    show_default="1",
+    show_default="none: all ranks run in the launcher",
     help="Spread the ranks of PROGRAM over N workers.",
 )
 @click.option(
@@ -59,7 +59,10 @@ class _RunCommand(click.Command):
     help="Run up to N ranks of PROGRAM on each worker.",
 )
 @click.option(
-    "--gpus", type=click.IntRange(min=1), metavar="N", help="Give each worker of PROGRAM N GPUs."
+    "--gpus",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give PROGRAM N GPUs, or each of its workers.",
 )
 @click.option(
     "--mpi",
@@ -225,7 +228,7 @@ def run_command(
 
         from . import runner  # noqa: PLC0415
         from .output import JsonOutput, Output, TextOutput  # noqa: PLC0415
-        from .rank_tags import with_rank_tags  # noqa: PLC0415
+        from .tagged_job import with_rank_tags  # noqa: PLC0415
 
         is_several = len(workload.jobs) > 1
         options = runner.Options(

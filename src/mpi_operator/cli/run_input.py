@@ -15,7 +15,7 @@ class Shape(NamedTuple):
     workers: int | None = None
     slots: int | None = None
     gpus: int | None = None
-    """For each worker."""
+    """For each worker, or for the launcher if it runs the ranks."""
 
 
 class Given(NamedTuple):
