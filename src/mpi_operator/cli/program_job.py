@@ -23,10 +23,9 @@ from .config_objects import NAMESPACE
 from .environment import with_environment
 from .format import counted
 from .outcome import InvalidInput
-from .run_input import Given, Shape
+from .run_input import FILES, Given, Shape
 from .workload import LoadedJob
 
-_FILES = (".yaml", ".yml", ".json")  # of jobs
 _DEFAULT_MPI = "OpenMPI"
 # Programs whose first argument says more about the job than their own name.
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|R|Rscript|bash|sh|zsh|dash)[0-9.]*")
@@ -169,7 +168,7 @@ def mpi_settings(implementation: str, environment: Mapping[str, str]) -> list[st
 def _check_program(words: Sequence[str]) -> None:
     """Refuse the file of a job, which `mpirun` could only fail to execute."""
     program = words[0]
-    if program.endswith(_FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
+    if program.endswith(FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
         raise InvalidInput(
             f"{program} is not a program: with -np or --workers, `mpijob run` runs a program",
             f"mpijob run {program} --set workers=2  # runs the job in the file",

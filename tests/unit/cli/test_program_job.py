@@ -213,6 +213,68 @@ def test_what_cannot_be_meant_is_refused(words, message):
     assert message in done.output
 
 
+@pytest.mark.parametrize("output", [["-o", "json"], ["-ojson"], ["--output=json"]], ids=" ".join)
+def test_errors_of_options_are_json_on_demand(output):
+    done = run("-np", "x", *output, "prog")
+    assert done.exit_code == 2
+    error = json.loads(done.stdout)
+    assert (error["type"], error["exitCode"]) == ("error", 2)
+    assert "'x' is not a valid integer range" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("word", "mode", "command"),
+    [
+        ("./hello", 0o755, "mpijob run -np 4 ./hello"),
+        ("train.py", 0o644, "mpijob run -np 4 python train.py"),
+        ("train.py", 0o755, "mpijob run -np 4 train.py"),
+        ("hostname", None, "mpijob run -np 4 hostname"),
+    ],
+)
+def test_a_program_without_np_gets_the_command_that_runs_it(
+    tmp_path, monkeypatch, word, mode, command
+):
+    monkeypatch.chdir(tmp_path)
+    if mode:
+        (tmp_path / word).write_text("")
+        (tmp_path / word).chmod(mode)
+    done = run(word)
+    assert done.exit_code == 2
+    assert f"mpijob: {word} is a program" in done.output
+    assert command in done.output
+
+
+def test_a_file_without_a_suffix_is_a_file(tmp_path):
+    file = tmp_path / "job"
+    file.write_text(yaml.safe_dump(mpijob_manifest("pi")))
+    assert dry_run(str(file))["metadata"]["name"] == "pi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "roles"),
+    [
+        pytest.param({}, {"Worker"}, id="workers"),
+        pytest.param({"runLauncherAsWorker": True}, {"Launcher", "Worker"}, id="both"),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 3])
+def test_the_gpus_of_a_file_can_be_set(tmp_path, spec, roles, count):
+    file = tmp_path / "job.yaml"
+    job = mpijob_manifest("pi", **spec)
+    amounts = {"nvidia.com/gpu": 8, "cpu": 1}
+    for role in roles:
+        [container] = containers(job, role)
+        container["resources"] = {"limits": amounts, "requests": amounts}
+    file.write_text(yaml.safe_dump(job))
+    printed = dry_run(str(file), "--gpus", str(count))
+    gpus = {"nvidia.com/gpu": count} if count else {}
+    for role in roles:
+        [container] = containers(printed, role)
+        assert container["resources"] == {"limits": {"cpu": 1, **gpus}, "requests": {"cpu": 1}}
+    for role in {"Launcher", "Worker"} - roles:
+        assert "resources" not in containers(printed, role)[0]
+
+
 def test_a_file_is_not_a_program(tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text("")
