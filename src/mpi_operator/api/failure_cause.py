@@ -23,6 +23,8 @@ class Failure(NamedTuple):
     """How many ranks the workers of the job have room for."""
     hosts: Sequence[str] = ()
     """The host of each rank, if ranks are placed in the order of the hostfile."""
+    oom_kills: int | None = None
+    """How many processes of the machine were killed for lack of memory meanwhile, if known."""
 
 
 class Banner(NamedTuple):
@@ -179,8 +181,14 @@ def _signal(text: str, banner: Banner, failure: Failure) -> str:
     if not number:
         return ""
     if number == signal.SIGKILL:
-        return "Killed by SIGKILL, perhaps out of memory"  # the kernel counts for all programs
+        return f"Killed by SIGKILL{_memory(failure.oom_kills)}"
     return f"Killed by {_signal_name(number)}, {(signal.strsignal(number) or '').lower()}"
+
+
+def _memory(oom_kills: int | None) -> str:
+    if oom_kills is None:
+        return ", perhaps out of memory"
+    return ", out of memory" if oom_kills else ""
 
 
 def _signal_name(number: int) -> str:

@@ -7,6 +7,7 @@ from mpi_operator.api import conditions, labels, names
 from mpi_operator.api.failure_cause import Failure, failure_cause
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import ConditionType, MPIJob
+from mpi_operator.local import oom_kills
 
 from .job_stream import Line, Update
 from .rank_tags import has_rank_tags, split_tag
@@ -24,12 +25,13 @@ _PLACEMENT = re.compile(
 
 
 class LastLines:
-    """The last lines of the last launcher."""
+    """The last lines of the last launcher, and what the kernel has killed since the beginning."""
 
     def __init__(self) -> None:
         self._pod = ""
         self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
         self._whole = WholeLines()
+        self._oom_kills = oom_kills.count()
 
     def note(self, update: Update) -> None:
         if not isinstance(update, Line) or update.role != labels.Role.LAUNCHER:
@@ -48,7 +50,13 @@ class LastLines:
             return ""
         slots = _hosts(job)
         hosts = slots if _is_in_order(job) else ()
-        return failure_cause(Failure(self._text(job), exit_code, len(slots), hosts))
+        return failure_cause(
+            Failure(self._text(job), exit_code, len(slots), hosts, self._oom_kills_since())
+        )
+
+    def _oom_kills_since(self) -> int | None:
+        before, now = self._oom_kills, oom_kills.count()
+        return None if before is None or now is None else now - before
 
     def _text(self, job: MPIJob) -> list[str]:
         is_tagged = has_rank_tags(_command(job))

@@ -157,6 +157,20 @@ def test_a_banner_alone_leaves_the_exit_code_and_the_rank():
     assert cause == "exit code 1, nothing was printed (rank 1 on false-launcher)"
 
 
+@pytest.mark.parametrize(
+    ("oom_kills", "cause"),
+    [
+        (None, "Killed by SIGKILL, perhaps out of memory"),
+        (1, "Killed by SIGKILL, out of memory"),
+        (0, "Killed by SIGKILL"),
+    ],
+)
+def test_the_kernel_knows_whether_memory_ran_out(oom_kills, cause):
+    code, lines = recorded("kill", "OpenMPI")
+    found = failure_cause(Failure(lines, code, 2, HOSTS, oom_kills))
+    assert found == f"{cause} (rank 1 on pi-worker-1)"
+
+
 def test_the_name_of_the_machine_is_not_that_of_a_host():
     lines = [
         "prterun noticed that process rank 1 with PID 7 on node vm exited on",
