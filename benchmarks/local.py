@@ -1,7 +1,7 @@
 """The overhead of `mpijob run`: the same MPI program under it and under bare `mpirun`.
 
 Without a file (`mpijob run -np 2`) all ranks are in one sandbox and share memory, so the rival is
-`mpirun -n 2`.
+`mpirun -n 2`. What `mpijob` needs before it does anything, `--help` shows.
 
 With two workers MPI sees the ranks on different hosts, and the transport is TCP over loopback,
 because other networks may come and go. Such a job has two rivals. `mpirun` with the same hostfile
@@ -116,6 +116,12 @@ class Bench:
         (directory / "agent").chmod(0o755)
         return cls(directory, venv)
 
+    def help(self) -> str:
+        return self._run([self._program, "--help"])
+
+    def version(self) -> str:
+        return self._run([self._program, "--version"])
+
     def mpirun(self, *program: str) -> str:
         return self._run(["mpirun", "-n", str(WORKERS), *program], **OPEN_MPI.as_root)
 
@@ -137,7 +143,11 @@ class Bench:
 
     @property
     def _mpijob(self) -> list[str]:
-        return [str(Path(sys.executable).with_name("mpijob")), "run", "--quiet"]
+        return [self._program, "run", "--quiet"]
+
+    @property
+    def _program(self) -> str:
+        return str(Path(sys.executable).with_name("mpijob"))
 
     def _run(self, argv: list[str], **variables: str) -> str:
         usual = {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
@@ -178,6 +188,8 @@ def measure(bench: Bench, rounds: int) -> list[Goal]:
     programs, workers = (bench.mpirun, bench.without_file), (bench.bare, bench.ours)
     hosts = (bench.mpirun, bench.ours)
     return [
+        Goal("seconds of mpijob --help", _median_seconds(bench.help, rounds), at_most(0.12)),
+        Goal("seconds of mpijob --version", _median_seconds(bench.version, rounds), at_most(0.12)),
         Goal("extra seconds of mpijob run -np", _extra(programs, ("hostname",), rounds), _SOON),
         Goal("-np: allreduce speed, 8 bytes", _speed(bench, programs, SMALL), at_least(0.95)),
         Goal("-np: allreduce speed, 32 MB", _speed(bench, programs, LARGE), at_least(0.95)),
@@ -198,6 +210,11 @@ _Pair: TypeAlias = tuple[Callable[..., str], Callable[..., str]]
 
 
 # --- start and end
+
+
+def _median_seconds(run: Callable[[], str], rounds: int) -> float:
+    _seconds(run, ())  # fills the caches
+    return _median([_seconds(run, ()) for _ in range(rounds)])
 
 
 def _extra(pair: _Pair, program: tuple[str, ...], rounds: int) -> float:

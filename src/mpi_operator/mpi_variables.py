@@ -41,7 +41,7 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
 
     host_line: str
     launcher: Mapping[str, str]
-    """Make `mpirun` read the hostfile and reach its workers."""
+    """Make `mpirun` read the hostfile, reach its workers, and end with its ranks."""
     remote_shells: tuple[RemoteShell, ...]
     exec_shell: Mapping[str, str]
     """Make `mpirun` start its daemons with {script}, from the launcher only: no worker may exec."""
@@ -102,6 +102,9 @@ _PRRTE = {
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "{slots}",
     "PRTE_MCA_plm_ssh_args": _SSH_ARGUMENTS,
+    # A daemon starts ranks in threads, and may take one that has ended already for a running one.
+    # Then mpirun waits for ever, or does not say which rank has failed.
+    "PRTE_MCA_odls_base_max_threads": "0",
 }
 
 OPEN_MPI = MPIVariables(

@@ -1,11 +1,14 @@
 """The last line of `mpijob run` names the cause of a failure, with every MPI."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.local.environments import PACKAGES, environment
 from tests.local.shell import Shell, job
+from tests.support.waiting import block_until
 
 ON_RANK_1 = "(rank 1 on pi-worker-1)"
 
@@ -37,6 +40,41 @@ def test_a_rank_that_is_killed_is_named_with_its_signal(tmp_path, implementation
     _, _, err = shell.run("run", job(tmp_path, command, mpiImplementation=implementation), "-q")
     why = f"pi failed: Killed by SIGSEGV, segmentation fault {ON_RANK_1}"
     assert err.splitlines()[-1].startswith(why)
+
+
+@pytest.fixture
+def small_memory():
+    """A cgroup with little memory: the processes in it, and their limit, are files."""
+    limits = {"memory": "memory.limit_in_bytes", ".": "memory.max"}  # of versions 1 and 2
+    for place, limit in limits.items():
+        group = Path("/sys/fs/cgroup", place, f"mpijob-test-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / limit).write_text("300M")
+            yield group / "cgroup.procs"
+            return
+        except OSError:
+            continue
+        finally:
+            block_until(lambda group=group: not (group / "cgroup.procs").read_text(), 10)
+            group.rmdir()
+    pytest.skip("no cgroup can be created here, so the kernel kills nothing for lack of memory")
+
+
+def test_a_rank_that_the_kernel_kills_for_lack_of_memory_is_named(tmp_path, small_memory):
+    shell = Shell(tmp_path / "state", environment("OpenMPI"))
+    rank = "import os, time; os.environ['OMPI_COMM_WORLD_RANK'] == '1' and bytearray(1 << 30)\n"
+    (tmp_path / "large.py").write_text(f"{rank}time.sleep(30)\n")
+    enter = f"open({str(small_memory)!r}, 'w').write('0')"
+    process = shell.start(
+        "run", "-q", "-np", "2", "python", str(tmp_path / "large.py"), before=enter
+    )
+    _, err = process.communicate(timeout=60)
+    why = "large failed: Killed by SIGKILL, out of memory (rank 1 on large-launcher) (exit code 137"
+    assert err.splitlines()[-1].startswith(why), err
 
 
 def test_a_deadline_is_the_cause_whatever_the_launcher_printed(tmp_path):

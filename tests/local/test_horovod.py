@@ -22,7 +22,7 @@ known.mpi_built = known.gloo_built = lambda: True
 """
 # The parent of a rank knows its pod: horovodrun gives ranks the variables of the launcher.
 RANK = """
-import os, time
+import os
 with open(f"/proc/{os.getppid()}/environ") as file:
     parent = dict(line.partition("=")[::2] for line in file.read().split(chr(0)))
 pod = {**os.environ, **parent}["MPI_OPERATOR_POD"]
@@ -32,8 +32,6 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:
 else:
     number, size = os.environ["HOROVOD_RANK"], os.environ["HOROVOD_SIZE"]
 print(f"rank {number} of {size} is in {pod}", flush=True)
-# Open MPI 5.0.11 sometimes hangs if ranks end at once, even without mpijob.
-time.sleep(0.5)
 """
 # Its cache has interfaces of clusters that no longer exist.
 ALWAYS = ["-np", "2", "--disable-cache", "--network-interfaces", "lo"]

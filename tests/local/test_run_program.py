@@ -1,5 +1,6 @@
 """`mpijob run -np`: programs without a file, with real MPIs, as bare `mpirun` would run them."""
 
+import re
 import subprocess
 import sys
 from contextlib import chdir
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.local.conftest import marked
+from tests.local.conftest import KINDS, marked
 from tests.local.environments import PACKAGES, environment
 from tests.local.shell import Shell, User
 from tests.support.waiting import block_until
@@ -52,7 +53,7 @@ def test_ranks_run_here_with_the_python_of_the_user(shell_with, implementation):
     code, out, err = shell.run("run", "-np", "2", "python", "where.py", "--lr")
     assert code == 0, out + err
     place = f"{Path.cwd()} --lr {environment(implementation).directory}"
-    assert said(out) == [f"{rank} 2 where-worker-0 {place}" for rank in range(2)]
+    assert said(out) == [f"{rank} 2 where-launcher {place}" for rank in range(2)]
 
 
 @pytest.mark.parametrize("implementation", PACKAGES)
@@ -62,6 +63,42 @@ def test_ranks_are_spread_over_workers_on_demand(shell_with, implementation):
     code, out, err = shell.run("run", "--workers", "2", "--slots", "2", "--", "sh", "-c", rank)
     assert code == 0, out + err
     assert said(out) == [f"{rank} on sh-worker-{rank // 2}" for rank in range(4)]
+
+
+@pytest.mark.parametrize("implementation", PACKAGES)
+@pytest.mark.parametrize("shape", [["-np", "16"], ["-np", "32", "--workers", "2"]], ids=" ".join)
+def test_many_ranks_may_end_at_once(shell_with, implementation, shape):
+    shell = shell_with(implementation)
+    assert shell.run("run", "--quiet", *shape, "true") == (0, "", "")
+
+
+@pytest.mark.parametrize("sandbox", KINDS)
+@pytest.mark.parametrize(
+    ("implementation", "shape", "where"),
+    [
+        ("OpenMPI", ["-np", "4"], r" \(rank \d on false-launcher\)"),
+        ("OpenMPI", ["--workers", "4"], r" \(rank (\d) on false-worker-\1\)"),
+        ("MPICH", ["-np", "4"], ""),
+        ("Intel", ["-np", "4"], ""),
+    ],
+    ids=["Open MPI", "Open MPI with workers", "MPICH", "Intel"],
+)
+def test_ranks_that_fail_silently_leave_the_exit_code(
+    shell_with, implementation, shape, where, sandbox
+):
+    shell = shell_with(implementation)
+    code, _, err = shell.run("run", "--sandbox", sandbox, *shape, "false")
+    assert code == 1
+    last = rf"false failed: exit code 1, nothing was printed{where} \(\d+\.\ds\)"
+    assert re.fullmatch(last, err.splitlines()[-1]), err
+
+
+def test_the_cause_is_found_in_lines_with_ranks(shell_with):
+    shell = shell_with("MPICH")
+    options = ("--prefix", "rank", "-np", "2")
+    code, _, err = shell.run("run", *options, "python", "-c", "import numppy")
+    assert code == 1
+    assert "failed: ModuleNotFoundError: No module named 'numppy' (" in err.splitlines()[-1]
 
 
 def test_a_program_of_the_current_directory_runs_and_its_exit_code_is_ours(shell_with):
@@ -78,7 +115,7 @@ def test_running_jobs_have_different_names(shell_with):
     first = shell.start("run", "-np", "1", "sh", "-c", "echo ready; sleep 600")
     assert "ready" in first.stdout.readline()
     code, out, err = shell.run("run", "-np", "1", "sh", "-c", "hostname")
-    assert (code, said(out)) == (0, ["sh-2-worker-0"]), err
+    assert (code, said(out)) == (0, ["sh-2-launcher"]), err
     assert shell.run("delete", "sh")[0] == 0
     first.communicate(timeout=20)
 

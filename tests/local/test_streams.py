@@ -100,6 +100,8 @@ def test_the_output_of_an_init_container_is_shown_and_kept(shell, tmp_path):
     assert (code, out) == (0, "launcher/fetch | init\nlauncher | main\n"), err
     [kept] = (shell.runs.parent / "finished").glob("*/logs/*launcher*/fetch/0.log")
     assert kept.read_text() == "init\n"
+    assert shell.run("logs", "pi")[1] == "init\nmain\n"
+    assert shell.run("logs", "pi", "--tail", "5")[1] == "main\n"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ class Failure(NamedTuple):
     """How many ranks the workers of the job have room for."""
     hosts: Sequence[str] = ()
     """The host of each rank, if ranks are placed in the order of the hostfile."""
+    oom_kills: int | None = None
+    """How many processes of the machine were killed for lack of memory meanwhile, if known."""
 
 
 class Banner(NamedTuple):
@@ -85,10 +87,13 @@ def _banner(text: str) -> Banner:
 
 
 def _located(banner: Banner, hosts: Sequence[str]) -> Banner:
-    """The banner with rank and host: Open MPI often names only the rank, MPICH only the host."""
-    if banner.rank and not banner.host and int(banner.rank) < len(hosts):
-        return banner._replace(host=hosts[int(banner.rank)])
+    """The banner with rank and host: Open MPI often names only the rank, MPICH only the host.
+
+    Where pods have no host names of their own, Open MPI names the machine.
+    """
     host = banner.host.partition(".")[0]
+    if banner.rank and host not in hosts and int(banner.rank) < len(hosts):
+        return banner._replace(host=hosts[int(banner.rank)])
     if host and not banner.rank and list(hosts).count(host) == 1:
         return banner._replace(rank=str(list(hosts).index(host)))
     return banner
@@ -176,8 +181,14 @@ def _signal(text: str, banner: Banner, failure: Failure) -> str:
     if not number:
         return ""
     if number == signal.SIGKILL:
-        return "Killed by SIGKILL, perhaps out of memory"  # the kernel counts for all programs
+        return f"Killed by SIGKILL{_memory(failure.oom_kills)}"
     return f"Killed by {_signal_name(number)}, {(signal.strsignal(number) or '').lower()}"
+
+
+def _memory(oom_kills: int | None) -> str:
+    if oom_kills is None:
+        return ", perhaps out of memory"
+    return ", out of memory" if oom_kills else ""
 
 
 def _signal_name(number: int) -> str:
@@ -212,7 +223,14 @@ def _last_complaint(text: str, banner: Banner, failure: Failure) -> str:
 def _exit_code(text: str, banner: Banner, failure: Failure) -> str:
     code = banner.exit_code or str(failure.exit_code)
     line = _last_line(text)
-    return f"exit code {code}, after the line: {line}" if line else f"exit code {code}"
+    after = f"after the line: {line}" if line else "nothing was printed"
+    return f"exit code {_with_signal(int(code))}, {after}"
+
+
+def _with_signal(code: int) -> str:
+    """An exit code; shells report that a signal ended a program by a code above 128."""
+    by_signal = code - 128 in set(signal.Signals)
+    return f"{code} ({_signal_name(code - 128)})" if by_signal else str(code)
 
 
 def _last_line(text: str) -> str:

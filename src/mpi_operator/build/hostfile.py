@@ -33,12 +33,21 @@ def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> 
 
 
 def _hosts(job: MPIJob, workers: Iterable[str], settings: Settings) -> list[str]:
-    """The hosts of these workers, by DNS names; exec wants the names of the pods themselves."""
+    """The hosts of these workers, by DNS names; exec wants the names of the pods themselves.
+
+    A launcher without workers has its bare name, which needs no DNS. Its DNS name may not exist
+    yet, and `mpirun` then takes it for another host.
+    """
     launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
     pods = [*launchers, *workers]
-    if uses_exec(job):
+    if uses_exec(job) or _is_own_host(job):
         return pods
     return [names.host(job, pod, settings.cluster_domain) for pod in pods]
+
+
+def _is_own_host(job: MPIJob) -> bool:
+    """Whether the launcher is the only host, under a host name of its own."""
+    return job.spec.worker_count == 0 and not job.spec.launcher.template["spec"].get("hostNetwork")
 
 
 def discovered(job: MPIJob, script: str) -> frozenset[int]:

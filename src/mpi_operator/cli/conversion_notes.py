@@ -59,6 +59,11 @@ class Change:
     def _full_hub(self, job: Manifest) -> Manifest:
         return cleaned(convert(job, VERSION, self._units), keep_behavior=False)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The annotations of the job after its conversion."""
+        return given(self.after, "metadata", "annotations") or {}
+
     def per_node(self, total: str) -> int:
         """The units of a node where the job does not say."""
         units: int = getattr(self._units, _UNITS[total])
@@ -76,7 +81,8 @@ def notes(change: Change) -> Iterator[str]:
     yield from _implied(change)
     yield from _kept(change)
     yield from _becomes(change)
-    yield from _lost(change)
+    yield from _ineffective(change)
+    yield from losses(change)
     yield from _idle_workers(change)
     yield from _behaviour(change)
 
@@ -120,12 +126,16 @@ def _kept_fields(change: Change) -> dict[tuple[str | int, ...], str]:
     }
 
 
-def _lost(change: Change) -> Iterator[str]:
-    """What v2beta1 or the target cannot say, apart from units, which are above."""
+def _ineffective(change: Change) -> Iterator[str]:
+    """What v2beta1 cannot say, because it never had an effect."""
     back = change.back()
     for path, value in _differences(change.before.get("spec"), back.get("spec"), ()):
         if change.source != VERSION and change.in_hub(_without(change.before, path)) == change.hub:
             yield f"{_text(path)}: {_shown(value)} has no effect and is dropped"
+
+
+def losses(change: Change) -> Iterator[str]:
+    """What the target cannot say, apart from units, which have notes of their own."""
     after = change.in_hub(change.after)
     for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
         is_there = at(change.after, "spec", *path) == value
@@ -172,7 +182,7 @@ def _behaviour(change: Change) -> Iterator[str]:
     ttl = given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
     policy = given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
     if old.ttl_deletes_job != new.ttl_deletes_job and ttl is not None:
-        yield from _ttl(new, given(change.after, "metadata", "annotations") or {})
+        yield from _ttl(new, change.settings)
     if old.cleans_launcher != new.cleans_launcher and policy == "All":
         also = "also deletes" if new.cleans_launcher else "no longer deletes"
         yield f"cleanPodPolicy All {also} the launcher, with its logs"
@@ -185,8 +195,23 @@ def _behaviour(change: Change) -> Iterator[str]:
     if old.reports_restarts != new.reports_restarts:
         now = "is" if new.reports_restarts else "is no longer"
         yield f"a launcher that is retried {now} reported as Restarting"
+    yield from _transport(change, old, new)
     if old.launcher_role != new.launcher_role:
         yield f"launchers have the label {labels.JOB_ROLE}: {new.launcher_role}"
+
+
+def _transport(change: Change, old: Profile, new: Profile) -> Iterator[str]:
+    """How launchers reach workers, if neither the job nor its author says it."""
+    if old.transport == new.transport or annotations.TRANSPORT in change.settings:
+        return
+    means = {
+        annotations.SSH: "ssh, for which images need an sshd, instead of exec",
+        annotations.EXEC: "exec, for which images need no sshd, instead of ssh",
+    }
+    yield (
+        f"launchers reach workers by {means[new.transport]}; "
+        f"the annotation {annotations.TRANSPORT}: {old.transport} keeps {old.transport}"
+    )
 
 
 def _ttl(new: Profile, settings: dict[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .clean_manifest import cleaned
 from .job_conversion import Options, convert_job
 from .manifest_files import STANDARD_INPUT, Document, source_name
 from .old_versions import Unconvertible
-from .outcome import INVALID_INPUT, SUCCESS, InvalidInput
+from .outcome import FAILURE, INVALID_INPUT, SUCCESS, InvalidInput
 from .plain_text import printable
 
 _LISTS = ("List", f"{KIND}List")
@@ -38,6 +38,7 @@ class _Converter:
     def __init__(self, options: Options) -> None:
         self._options = options
         self.failures = 0
+        self.has_losses = False
         self._has_lost_comments = False
 
     def file(self, path: Path) -> list[Document]:
@@ -82,7 +83,14 @@ class _Converter:
             return None
         for note in done.notes:
             self._note(f"{source}: {_name(job)}: {note}")
+        self.has_losses |= done.has_losses
         return done.manifest
+
+    @property
+    def exit_code(self) -> int:
+        if self.failures:
+            return INVALID_INPUT
+        return FAILURE if self.has_losses else SUCCESS
 
     def _mention_comments(self, text: str) -> None:
         if not self._has_lost_comments and _COMMENT.search(text):
@@ -146,8 +154,8 @@ def convert_command(
     """Convert MPIJobs from one API version to another.
 
     Prints the manifests, and on stderr what is different about each job. Objects of other kinds
-    stay as they are. The exit code is 2 if a file cannot be read or a job cannot be converted;
-    the others are printed all the same.
+    stay as they are. The exit code is 1 if the version cannot say something that a job says, and 2
+    if a file cannot be read or a job cannot be converted; the others are printed all the same.
 
     \b
     Examples:
@@ -163,7 +171,7 @@ def convert_command(
         click.echo(manifest_text.joined(documents, output), nl=False)
     else:
         _write(converter, inputs, output_dir, output)
-    sys.exit(INVALID_INPUT if converter.failures else SUCCESS)
+    sys.exit(converter.exit_code)
 
 
 def _inputs(path: Path) -> Iterator[_Input]:

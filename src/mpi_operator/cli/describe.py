@@ -56,14 +56,14 @@ def description(
     found: LocalJob, pods: Sequence[Manifest], events: Sequence[Manifest], now: datetime
 ) -> Iterator[str]:
     """A job in lines of text."""
-    job = found.job
+    job, worker_count = found.job, found.job.spec.worker_count
     yield found.summary
     yield table(
         [
             ("run", found.run),
             ("state", found.state),
-            ("workers", f"{found.workers} running"),
-            ("slots", f"{job.spec.slots_per_worker} per worker"),
+            ("workers", found.workers if found.is_over else f"{found.workers} running"),
+            ("slots", f"{job.spec.slots_per_worker}{' per worker' if worker_count else ''}"),
             ("MPI", job.spec.mpi_implementation.value),
             ("created", f"{age(job.metadata.creation_timestamp, now)} ago"),
             *([("files", str(found.kept))] if found.kept else []),
@@ -72,7 +72,7 @@ def description(
     )
     yield from _section("conditions", [_condition(each, now) for each in job.status.conditions])
     is_over = isinstance(found, FinishedJob)
-    current = current_pods(pods, job.spec.worker_count)
+    current = current_pods(pods, worker_count)
     rows = [_pod(each, now, is_over=is_over) for each in current]
     yield from _section("pods", rows)
     newest = sorted(events, key=_time)[-_LAST_EVENTS:]

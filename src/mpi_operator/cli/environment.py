@@ -16,7 +16,7 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
     added = [_variable(each) for each in variables]
     changed = copy.deepcopy(job)
     for role in ReplicaType:
-        container = _main_container(changed, role)
+        container = main_container(changed, role)
         if container is not None and added:
             names = {each["name"] for each in added}
             listed = container.get("env") or []
@@ -33,7 +33,7 @@ def _variable(text: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
 
-def _main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
+def main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
     """The main container of a role in a job that may be invalid; see `api.main_container`."""
     name = given(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
     found = given(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mpi_operator.api.types import CleanPodPolicy, MPIJob
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.kubelet import volumes
-from mpi_operator.local.kubelet.capacity import Machine, requested, shown, unit_of
+from mpi_operator.local.kubelet.capacity import GPU, Machine, requested, shown, unit_of
 
 from .outcome import InvalidInput
 from .plain_text import printable
@@ -79,7 +79,7 @@ def excess(job: MPIJob, machine: Machine, *, oversubscribe: bool) -> Iterator[Ob
         if total > machine.amount(name):
             yield Obstacle(
                 _excess_message(job, name, parts, Fraction(total), machine.amount(name)),
-                _options(job, name),
+                _options(job, name, machine.amount(name)),
                 _fitting_workers(job, name, machine) if name in _SHARED else 0,
             )
 
@@ -189,10 +189,21 @@ def _excess_message(
     )
 
 
-def _options(job: MPIJob, name: str) -> list[str]:
+def _options(job: MPIJob, name: str, available: Fraction) -> list[str]:
     if name in _SHARED:
         return [_OVERSUBSCRIBE]
+    if name == GPU and (pods := _pods_with_gpus(job)):
+        return [f"--gpus {available // pods}"]
     return [f"--set '{path}=0'" for path in _paths(job, name)]
+
+
+def _pods_with_gpus(job: MPIJob) -> int:
+    """How many pods `--gpus` is about; 0 if others or other containers request GPUs as well."""
+    counts = {"Launcher": int(job.spec.run_launcher_as_worker), "Worker": job.spec.worker_count}
+    ours = {f"spec.mpiReplicaSpecs.{role}.template.spec.containers[0]": role for role in counts}
+    places = {path.partition(".resources.")[0] for path in _paths(job, GPU)}
+    are_all_ours = all(counts.get(ours.get(place, "")) for place in places)
+    return sum(counts.values()) if are_all_ours else 0
 
 
 def _fitting_workers(job: MPIJob, name: str, machine: Machine) -> int:

@@ -8,7 +8,7 @@ from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.api.types import VERSION, Manifest
 
 from .clean_manifest import cleaned, without_defaults
-from .conversion_notes import Change, notes
+from .conversion_notes import Change, losses, notes
 from .old_versions import as_json, to_hub
 
 
@@ -25,6 +25,8 @@ class Converted(NamedTuple):
 
     manifest: Manifest
     notes: tuple[str, ...]
+    has_losses: bool
+    """Whether the version cannot say all that the job said."""
 
 
 def convert_job(job: Mapping[str, Any], options: Options) -> Converted:
@@ -35,7 +37,8 @@ def convert_job(job: Mapping[str, Any], options: Options) -> Converted:
         hub = _rewritten(hub, options.to)
     after = cleaned(convert(hub, options.to, options.units), keep_behavior=options.keep_behavior)
     after = _concise(after, before, options)
-    return Converted(after, tuple(notes(Change(before, after, options.units))))
+    change = Change(before, after, options.units)
+    return Converted(after, tuple(notes(change)), any(losses(change)))
 
 
 def _rewritten(hub: Manifest, version: str) -> Manifest:

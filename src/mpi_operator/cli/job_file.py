@@ -25,6 +25,7 @@ from . import (
 from .config_objects import NAMESPACE
 from .environment import with_environment
 from .file_objects import FileObjects
+from .gpu_option import with_gpus
 from .outcome import InvalidInput
 from .settings import is_short, with_settings
 from .workload import Changes, LoadedJob, Workload
@@ -69,7 +70,7 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
     written = with_settings(written, filterfalse(is_short, settings))
     old = _old_job(written, source, changes.units)
     manifest = with_settings(old.hub if old else written, filter(is_short, settings))
-    own = with_environment(manifest, changes.variables)
+    own = with_gpus(with_environment(manifest, changes.variables), changes.gpus)
     manifest = _in_namespace(own)
     try:
         job = decode_job(manifest)

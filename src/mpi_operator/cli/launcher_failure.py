@@ -7,8 +7,10 @@ from mpi_operator.api import conditions, labels, names
 from mpi_operator.api.failure_cause import Failure, failure_cause
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import ConditionType, MPIJob
+from mpi_operator.local import oom_kills
 
 from .job_stream import Line, Update
+from .rank_tags import has_rank_tags, split_tag
 from .whole_lines import WholeLines
 
 _MAX_LINES = 300
@@ -23,12 +25,13 @@ _PLACEMENT = re.compile(
 
 
 class LastLines:
-    """The last lines of the last launcher."""
+    """The last lines of the last launcher, and what the kernel has killed since the beginning."""
 
     def __init__(self) -> None:
         self._pod = ""
         self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
         self._whole = WholeLines()
+        self._oom_kills = oom_kills.count()
 
     def note(self, update: Update) -> None:
         if not isinstance(update, Line) or update.role != labels.Role.LAUNCHER:
@@ -40,15 +43,25 @@ class LastLines:
             self._lines.append(line.printed[:_MAX_LINE_BYTES])
 
     def cause(self, job: MPIJob, exit_code: int) -> str:
-        """Why a job has failed; "" if that is not in the lines."""
+        """Why a job has failed; "" if its launcher is not the reason."""
         failed = conditions.condition(job.status.conditions, ConditionType.FAILED)
         self._lines.extend(line.printed[:_MAX_LINE_BYTES] for line in self._whole.rest())
-        if failed is None or not failed.reason.startswith(_OWN_REASONS) or not self._lines:
+        if failed is None or not failed.reason.startswith(_OWN_REASONS):
             return ""
-        lines = [line.decode(errors="replace") for line in self._lines]
         slots = _hosts(job)
         hosts = slots if _is_in_order(job) else ()
-        return failure_cause(Failure(lines, exit_code, len(slots), hosts))
+        return failure_cause(
+            Failure(self._text(job), exit_code, len(slots), hosts, self._oom_kills_since())
+        )
+
+    def _oom_kills_since(self) -> int | None:
+        before, now = self._oom_kills, oom_kills.count()
+        return None if before is None or now is None else now - before
+
+    def _text(self, job: MPIJob) -> list[str]:
+        is_tagged = has_rank_tags(_command(job))
+        lines = (split_tag(line)[1] if is_tagged else line for line in self._lines)
+        return [line.decode(errors="replace") for line in lines]
 
 
 def _hosts(job: MPIJob) -> list[str]:
@@ -58,6 +71,9 @@ def _hosts(job: MPIJob) -> list[str]:
 
 
 def _is_in_order(job: MPIJob) -> bool:
+    return not _PLACEMENT.search(" ".join(_command(job)))
+
+
+def _command(job: MPIJob) -> list[str]:
     container = main_container(job, job.spec.launcher)
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return not _PLACEMENT.search(" ".join(map(str, words)))
+    return [*map(str, (*(container.get("command") or ()), *(container.get("args") or ())))]

@@ -58,8 +58,16 @@ class LocalJob:
 
     @property
     def workers(self) -> str:
-        """Running workers of all workers: `1/2`."""
-        return f"{self._running_workers}/{self.job.spec.worker_count}"
+        """Running workers of all workers, such as `1/2`; of an ended job, how many it had."""
+        count = self.job.spec.worker_count
+        if self.is_over or not count:
+            return str(count)
+        return f"{self._running_workers}/{count}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of the job runs any more."""
+        return conditions.is_finished(self.job.status.conditions)
 
     @property
     def _running_workers(self) -> int:
@@ -113,8 +121,8 @@ class FinishedJob(LocalJob):
         return directory if records.is_kept(directory) else None
 
     @property
-    def _running_workers(self) -> int:
-        return 0  # nothing outlives a run, whatever its last status says
+    def is_over(self) -> bool:
+        return True  # nothing outlives a run, whatever its last status says
 
     @property
     def _has_ended(self) -> bool:

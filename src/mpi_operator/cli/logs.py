@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import aclosing
 
 import click
+from msgspec.structs import replace
 
 from mpi_operator.api import labels, names
 from mpi_operator.kube.client import LogOptions, Selector
@@ -13,7 +14,16 @@ from mpi_operator.kube.resources import PODS, Manifest
 
 from . import arguments, local_jobs
 from .duration import Duration
-from .job_stream import JobChanged, JobDeleted, Line, Update, has_ended, role_of, watch_job
+from .job_stream import (
+    JobChanged,
+    JobDeleted,
+    Line,
+    Update,
+    has_ended,
+    role_of,
+    starts_of,
+    watch_job,
+)
 from .local_jobs import LocalJob, RunningJob
 from .outcome import CommandError, asynchronous
 from .pod_order import by_role_and_index
@@ -111,9 +121,17 @@ async def _print(found: LocalJob, selected: _Selected, options: LogOptions) -> N
         raise _no_log(found, selected.pod or selected.role)
     for pod in pods:
         name = pod["metadata"]["name"]
-        async with aclosing(found.cluster.log(name, found.namespace, options)) as lines:
-            async for line in lines:
-                _write(Line(name, role_of(pod), line), with_name=selected.is_all)
+        for container in _started(pod, options):
+            chosen = replace(options, container=container)
+            async with aclosing(found.cluster.log(name, found.namespace, chosen)) as lines:
+                async for line in lines:
+                    _write(Line(name, role_of(pod), line), with_name=selected.is_all)
+
+
+def _started(pod: Manifest, options: LogOptions) -> list[str]:
+    """The containers to read: init containers first, but only the last one if its tail is asked."""
+    started = [container for container, starts in starts_of(pod).items() if starts]
+    return (started[-1:] if options.tail_lines is not None else started) or [""]
 
 
 def _no_log(found: LocalJob, pod: str) -> CommandError:

@@ -89,18 +89,18 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
         return SUCCEEDED
     last = conditions.describing(job.status.conditions)
     message = f"failed: {last.message if last else 'no reason was reported'}"
-    exit_code = _exit_code(pods)
-    return End("Failed", message, exit_code, last_lines.cause(job, exit_code))
+    launchers = [pod for pod in pods if role_of(pod) == labels.Role.LAUNCHER]
+    failed = next((pod for pod in reversed(launchers) if _exit_code(pod)), None)
+    if failed is None:
+        return End("Failed", message, FAILURE)
+    exit_code, cause = _exit_code(failed), last_lines.cause(job, _exit_code(failed))
+    if cause and (init := failed_init_container(failed)):
+        cause = f"{cause} (init container {init[0]})"
+    return End("Failed", message, exit_code, cause)
 
 
-def _exit_code(pods: Sequence[Manifest]) -> int:
-    """The exit code of the last launcher, or 1 if it is not known."""
-    launchers = (pod for pod in pods if role_of(pod) == labels.Role.LAUNCHER)
-    codes = [code for pod in launchers if (code := _pod_exit_code(pod))]
-    return codes[-1] if codes else FAILURE
-
-
-def _pod_exit_code(pod: Manifest) -> int:
+def _exit_code(pod: Manifest) -> int:
+    """That of a container that failed; 0 if none has."""
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         for state in (container.get("state") or {}, container.get("lastState") or {}):
             if code := (state.get("terminated") or {}).get("exitCode"):

@@ -1,13 +1,14 @@
 """A job from a program: `mpijob run -np 4 python train.py`, without a file.
 
-By default it has one worker with a slot for each rank, so that ranks share memory.
+By default all ranks run in the launcher: they share memory, and `mpirun` starts them itself,
+without a daemon on another host.
 """
 
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.api.field_errors import InvalidJob
@@ -22,10 +23,9 @@ from .config_objects import NAMESPACE
 from .environment import with_environment
 from .format import counted
 from .outcome import InvalidInput
-from .run_input import Given, Shape
+from .run_input import FILES, Given, Shape
 from .workload import LoadedJob
 
-_FILES = (".yaml", ".yml", ".json")  # of jobs
 _DEFAULT_MPI = "OpenMPI"
 # Programs whose first argument says more about the job than their own name.
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|R|Rscript|bash|sh|zsh|dash)[0-9.]*")
@@ -35,7 +35,7 @@ _DOLLAR = re.compile(r"\$(?=[$(])")
 
 
 class Size(NamedTuple):
-    """How many workers a job has, and how many ranks run on them."""
+    """How many ranks a job has, and how many workers they run on; 0 if the launcher runs them."""
 
     ranks: int
     workers: int
@@ -50,6 +50,7 @@ def load(given: Given) -> LoadedJob:
     manifest = manifest_of(given.words, given.shape, implementation, given.image)
     manifest = with_environment(manifest, mpi_settings(implementation, os.environ))
     manifest = _with_settings(manifest, given.changes.settings)
+    _check_workers(manifest)
     manifest = with_environment(manifest, given.changes.variables)
     manifest["metadata"]["namespace"] = NAMESPACE
     try:
@@ -81,9 +82,14 @@ def manifest_of(
     size = size_of(shape)
     image = image or f"mpioperator/{IMPLEMENTATIONS[implementation].extra}"
     command = [*MPIS[implementation].mpirun, "-n", str(size.ranks), *map(escaped, words)]
+    launcher: Manifest = {"name": "launcher", "image": image, "command": command}
     worker: Manifest = {"name": "worker", "image": image}
     if shape.gpus:
-        worker["resources"] = {"limits": {GPU: shape.gpus}}
+        (worker if size.workers else launcher)["resources"] = {"limits": {GPU: shape.gpus}}
+    # Never: with backoffLimit 0 the kubelet would start a failed program once more.
+    roles: Manifest = {"Launcher": {"restartPolicy": "Never", "template": _template(launcher)}}
+    if size.workers:
+        roles["Worker"] = {"replicas": size.workers, "template": _template(worker)}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -91,23 +97,23 @@ def manifest_of(
         "spec": {
             "mpiImplementation": implementation,
             "slotsPerWorker": size.slots,
+            **({} if size.workers else {"runLauncherAsWorker": True}),
             "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0},
-            "mpiReplicaSpecs": {
-                "Launcher": _replicas(1, {"name": "launcher", "image": image, "command": command}),
-                "Worker": _replicas(size.workers, worker),
-            },
+            "mpiReplicaSpecs": roles,
         },
     }
 
 
-def _replicas(count: int, container: Manifest) -> dict[str, Any]:
-    return {"replicas": count, "template": {"spec": {"containers": [container]}}}
+def _template(container: Manifest) -> Manifest:
+    return {"spec": {"containers": [container]}}
 
 
 def size_of(shape: Shape) -> Size:
     """The missing numbers from the given ones; ranks fill workers one after the other."""
     ranks, workers, slots, _ = shape
     if workers is None:
+        if ranks is not None and (slots is None or ranks <= slots):
+            return Size(ranks, 0, slots or ranks)
         workers = 1 if ranks is None or slots is None else -(-ranks // slots)
     if slots is None:
         slots = 1 if ranks is None else -(-ranks // workers)
@@ -162,10 +168,20 @@ def mpi_settings(implementation: str, environment: Mapping[str, str]) -> list[st
 def _check_program(words: Sequence[str]) -> None:
     """Refuse the file of a job, which `mpirun` could only fail to execute."""
     program = words[0]
-    if program.endswith(_FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
+    if program.endswith(FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
         raise InvalidInput(
             f"{program} is not a program: with -np or --workers, `mpijob run` runs a program",
             f"mpijob run {program} --set workers=2  # runs the job in the file",
+        )
+
+
+def _check_workers(manifest: Manifest) -> None:
+    """Refuse workers that only `--set` asks for: they would have no template."""
+    worker = manifest["spec"]["mpiReplicaSpecs"].get("Worker")
+    if isinstance(worker, dict) and "template" not in worker:
+        raise InvalidInput(
+            "without --workers all ranks run in the launcher: --set cannot add workers",
+            "mpijob run --workers 2 …  # spreads the ranks over 2 workers",
         )
 
 

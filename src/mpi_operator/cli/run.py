@@ -1,10 +1,8 @@
 """`mpijob run`: run a job on this machine, from its file to its exit code."""
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import click
@@ -17,6 +15,10 @@ class _RunCommand(click.Command):
     """Leaves everything after a program to the program; options may follow a file."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _errors_as(_output_in(args)):
+            return self._parsed(ctx, args)
+
+    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_interspersed_args = False
         try:
             before, _, _ = self.make_parser(ctx).parse_args(args=list(args))
@@ -30,6 +32,19 @@ class _RunCommand(click.Command):
         if not is_program and (ctx.params.get("ranks") or ctx.params.get("workers")):
             raise click.UsageError("-np and --workers must come before the program.", ctx)
         return rest
+
+
+def _output_in(args: Sequence[str]) -> str | None:
+    """The value of `-o` in words that may not be valid otherwise."""
+    for word, following in zip(args, (*args[1:], ""), strict=True):
+        if word == "--":
+            break
+        if word in ("-o", "--output"):
+            return following
+        for option in ("--output=", "-o"):
+            if word.startswith(option):
+                return word.removeprefix(option)
+    return None
 
 
 @click.command("run", cls=_RunCommand, options_metavar="[OPTIONS]")
@@ -48,7 +63,7 @@ class _RunCommand(click.Command):
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    show_default="1",
+    show_default="none: all ranks run in the launcher",
     help="Spread the ranks of PROGRAM over N workers.",
 )
 @click.option(
@@ -59,7 +74,10 @@ class _RunCommand(click.Command):
     help="Run up to N ranks of PROGRAM on each worker.",
 )
 @click.option(
-    "--gpus", type=click.IntRange(min=1), metavar="N", help="Give each worker of PROGRAM N GPUs."
+    "--gpus",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Give each worker N GPUs, or the launcher if that runs the ranks; 0 for none.",
 )
 @click.option(
     "--mpi",
@@ -205,59 +223,16 @@ def run_command(
       mpijob run job.yaml --detach && mpijob wait pi
     """
     # Imported here, so that --help prints at once.
-    from . import run_input  # noqa: PLC0415
+    from . import run_input, run_verb  # noqa: PLC0415
     from .workload import Changes  # noqa: PLC0415
 
     shape = run_input.Shape(ranks, workers, slots, gpus)
-    changes = Changes(settings, variables, units, config_maps, secret_files, volumes)
+    changes = Changes(settings, variables, units, config_maps, secret_files, volumes, gpus)
     given = run_input.Given(words, shape, changes, mpi, image, dry_run)
+    display = run_input.Display(output, prefix, timestamps, quiet, detach)
+    options = run_verb.Options(timeout, oversubscribe, sandbox, keep)
     with _errors_as(output):
-        run_input.check(given, output)
-        if not dry_run:
-            run_input.check_display(output, prefix, timestamps=timestamps, detach=detach)
-        workload = run_input.load(given)
-        if dry_run:
-            from . import dry_run as printing  # noqa: PLC0415
-
-            click.echo(printing.text(workload, output or "yaml"), nl=False)
-            return
-        from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
-
-        from . import runner  # noqa: PLC0415
-        from .output import JsonOutput, Output, TextOutput  # noqa: PLC0415
-        from .rank_tags import with_rank_tags  # noqa: PLC0415
-
-        is_several = len(workload.jobs) > 1
-        options = runner.Options(
-            timeout,
-            oversubscribe,
-            keep,
-            Kind(sandbox) if sandbox else None,
-            gives_stdin=words != ("-",) and not detach and not is_several,
-            separates_stderr=not detach and (output == "json" or not os.path.sameopenfile(1, 2)),
-        )
-        if prefix == "rank":
-            workload = workload._replace(jobs=[with_rank_tags(each) for each in workload.jobs])
-        out: Output = JsonOutput()
-        if output != "json":
-            shown = "pod" if is_several and prefix == "auto" else prefix
-            out = TextOutput(
-                is_quiet=quiet,
-                prefix=shown,
-                has_timestamps=timestamps,
-                has_several_jobs=is_several,
-            )
-        for warning in (each for job in workload.jobs for each in job.warnings):
-            out.notice(f"warning: {warning}")
-        for notice in workload.notices:
-            out.notice(notice)
-        if detach:
-            from . import detached  # noqa: PLC0415 — few runs need it
-
-            started = detached.start(partial(runner.run, workload, options), len(workload.jobs))
-            detached.announce(started, output)
-            return
-        code = runner.run(workload, options, out)
+        code = run_verb.execute(given, display, options)
     sys.exit(code)
 
 

@@ -1,11 +1,14 @@
 """What `mpijob run` is given: a file, or a program and the shape of its job."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .outcome import InvalidInput
 from .workload import Changes, Workload
+
+FILES = (".yaml", ".yml", ".json")  # of jobs
 
 
 class Shape(NamedTuple):
@@ -15,7 +18,7 @@ class Shape(NamedTuple):
     workers: int | None = None
     slots: int | None = None
     gpus: int | None = None
-    """For each worker."""
+    """For each worker, or for the launcher if it runs the ranks."""
 
 
 class Given(NamedTuple):
@@ -33,6 +36,21 @@ class Given(NamedTuple):
         return self.shape.ranks is not None or self.shape.workers is not None
 
 
+class Display(NamedTuple):
+    """The arguments of `mpijob run` that are about its output."""
+
+    output: str | None = None
+    prefix: str = "auto"
+    timestamps: bool = False
+    quiet: bool = False
+    detach: bool = False
+
+    @property
+    def separates_stderr(self) -> bool:
+        """Whether it matters which of its two streams a job prints to."""
+        return not self.detach and (self.output == "json" or not os.path.sameopenfile(1, 2))
+
+
 def check(given: Given, output: str | None) -> None:
     """Refuse options that do not belong together."""
     if output == "yaml" and not given.is_dry_run:
@@ -47,8 +65,9 @@ def check(given: Given, output: str | None) -> None:
         )
 
 
-def check_display(output: str | None, prefix: str, *, timestamps: bool, detach: bool) -> None:
+def check_display(display: Display) -> None:
     """Refuse options about the lines of the job, if something else than lines is printed."""
+    output, prefix, timestamps, _, detach = display
     if prefix == "rank" and output == "json":
         raise InvalidInput("--prefix rank cannot be used with -o json: use --prefix pod or none")
     if prefix == "rank" and detach:
@@ -63,7 +82,6 @@ def check_display(output: str | None, prefix: str, *, timestamps: bool, detach: 
 def _check_file(given: Given) -> None:
     only_for_programs = {
         "--slots": (given.shape.slots, "; for a file: --set slots=N"),
-        "--gpus": (given.shape.gpus, ""),
         "--mpi": (given.mpi, "; for a file: --set implementation=NAME"),
         "--image": (given.image, ""),
     }
@@ -75,6 +93,24 @@ def _check_file(given: Given) -> None:
         raise InvalidInput(
             f"expected one file, got {program}", f"mpijob run -np 4 {program}  # runs a program"
         )
+    if command := _command_of(given.words[0]):
+        raise InvalidInput(
+            f"{given.words[0]} is a program, and without -np or --workers a file with MPIJobs is "
+            "expected",
+            f"mpijob run -np 4 {command}  # runs a program in 4 ranks",
+        )
+
+
+def _command_of(word: str) -> str:
+    """The command that runs a program which was given as a file; "" for a file."""
+    if word == "-" or word.endswith(FILES):
+        return ""
+    if os.path.isfile(word):
+        is_script = word.endswith(".py") and not os.access(word, os.X_OK)
+        return f"python {word}" if is_script else word if os.access(word, os.X_OK) else ""
+    from shutil import which  # noqa: PLC0415 — only after a mistake
+
+    return word if "/" not in word and which(word) else ""
 
 
 def load(given: Given) -> Workload:

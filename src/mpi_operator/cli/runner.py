@@ -191,9 +191,11 @@ def _announce(run: _Run, jobs: Sequence[MPIJob]) -> None:
         place = claims.directory_of(run.directory) / claim["metadata"]["name"]
         run.output.notice(f"{title(claim)} is the directory {place}, kept between runs")
     for job in jobs:
+        workers = job.spec.worker_count
+        what = f" {counted(workers, 'worker')}" if workers else ""
         run.output.notice(
-            f"{job.metadata.name}: starting {counted(job.spec.worker_count, 'worker')} "
-            f"on this machine with {run.installation.mpirun}, without images"
+            f"{job.metadata.name}: starting{what} on this machine with "
+            f"{run.installation.mpirun}, without images"
         )
 
 

@@ -46,3 +46,5 @@ class Changes(NamedTuple):
     config_maps: Sequence[str] = ()
     secret_files: Sequence[str] = ()
     volumes: Sequence[str] = ()
+    gpus: int | None = None
+    """For each worker, or for the launcher if it runs the ranks."""

@@ -9,7 +9,10 @@ from mpi_operator.cli.main import mpijob as command
 from mpi_operator.kube.http import HttpClient
 from tests.support.mpijobs import MPIJOBS, changed
 
-SHAPES = [["-np", "4"], ["--workers", "2", "--slots", "2", "--gpus", "1", "--env", "A=$(B) $$"]]
+SHAPES = [
+    ["-np", "4", "--gpus", "1"],
+    ["--workers", "2", "--slots", "2", "--gpus", "1", "--env", "A=$(B) $$"],
+]
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich", "intel"])

@@ -133,8 +133,51 @@ def test_tracebacks_of_two_ranks_may_be_interleaved():
     assert failure_cause(Failure(lines, 1)) == "ValueError: boom"
 
 
-def test_no_output_leaves_the_exit_code():
-    assert failure_cause(Failure([], 7)) == "exit code 7"
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        (7, "exit code 7, nothing was printed"),
+        (137, "exit code 137 (SIGKILL), nothing was printed"),
+        (255, "exit code 255, nothing was printed"),
+    ],
+)
+def test_no_output_leaves_the_exit_code(code, cause):
+    assert failure_cause(Failure([], code)) == cause
+
+
+def test_a_banner_alone_leaves_the_exit_code_and_the_rank():
+    lines = [
+        "prterun detected that one or more processes exited with non-zero status,",
+        "thus causing the job to be terminated. The first process to do so was:",
+        "",
+        "   Process name: [prterun-false-launcher-3@1,1]",
+        "   Exit code:    1",
+    ]
+    cause = failure_cause(Failure(lines, 1, slots=2, hosts=["false-launcher"] * 2))
+    assert cause == "exit code 1, nothing was printed (rank 1 on false-launcher)"
+
+
+@pytest.mark.parametrize(
+    ("oom_kills", "cause"),
+    [
+        (None, "Killed by SIGKILL, perhaps out of memory"),
+        (1, "Killed by SIGKILL, out of memory"),
+        (0, "Killed by SIGKILL"),
+    ],
+)
+def test_the_kernel_knows_whether_memory_ran_out(oom_kills, cause):
+    code, lines = recorded("kill", "OpenMPI")
+    found = failure_cause(Failure(lines, code, 2, HOSTS, oom_kills))
+    assert found == f"{cause} (rank 1 on pi-worker-1)"
+
+
+def test_the_name_of_the_machine_is_not_that_of_a_host():
+    lines = [
+        "prterun noticed that process rank 1 with PID 7 on node vm exited on",
+        "signal 9 (Killed).",
+    ]
+    cause = failure_cause(Failure(lines, 137, slots=2, hosts=HOSTS))
+    assert cause.endswith("(rank 1 on pi-worker-1)")
 
 
 def test_a_long_message_is_cut():

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from mpi_operator.api import decode_job
 from mpi_operator.build.hostfile import discover_script, discovered, hostfile
 from tests.support.mpijobs import mpijob
-from tests.unit.build.jobs import DOMAIN, NONE, make_job, without_workers
+from tests.unit.build.jobs import DOMAIN, NONE, make_job, pods, without_workers
 
 BOTH: dict[str, Any] = {"runLauncherAsWorker": True}
 ONE: dict[str, Any] = {"worker": {"replicas": 1}}
+ON_NODE = pods({"hostNetwork": True})
 
 
 @pytest.mark.parametrize(
@@ -36,14 +37,20 @@ ONE: dict[str, Any] = {"worker": {"replicas": 1}}
         pytest.param(
             make_job(**BOTH, worker={"replicas": 0}),
             NONE,
-            "pi-launcher.pi.lab.svc slots=1\n",
+            "pi-launcher slots=1\n",
             id="Open MPI, zero workers leave the launcher",
         ),
         pytest.param(
             without_workers(),
             NONE,
-            "pi-launcher.pi.lab.svc slots=1\n",
+            "pi-launcher slots=1\n",
             id="Open MPI, no workers leave the launcher",
+        ),
+        pytest.param(
+            make_job(**BOTH, worker={"replicas": 0}, launcher=ON_NODE),
+            NONE,
+            "pi-launcher.pi.lab.svc slots=1\n",
+            id="Open MPI, a lone launcher has no name of its own on the network of its node",
         ),
         pytest.param(
             make_job(),

@@ -13,6 +13,7 @@ from mpi_operator.local.kubelet.capacity import GPU, Machine
 from tests.support.mpijobs import mpijob
 
 MACHINE = Machine(Fraction(4), Fraction(8 * 2**30), lambda: ("0",))
+WORKER_REQUESTS = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.requests"
 
 
 def role(volumes=(), **requests):
@@ -50,16 +51,31 @@ def test_fewer_workers_are_not_proposed_if_none_fits():
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "message", "option"),
     [
-        (GPU, "pi requests 2 GPUs (2 workers with 1), this machine has 1"),
-        ("rdma/hca", "pi requests 2 rdma/hca (2 workers with 1), this machine has none"),
+        (GPU, "pi requests 2 GPUs (2 workers with 1), this machine has 1", "--gpus 0"),
+        (
+            "rdma/hca",
+            "pi requests 2 rdma/hca (2 workers with 1), this machine has none",
+            f"--set '{WORKER_REQUESTS}[rdma/hca]=0'",
+        ),
     ],
 )
-def test_devices_cannot_be_oversubscribed(name, message):
+def test_devices_cannot_be_oversubscribed(name, message, option):
     [found] = excess(job(worker=role(**{name: "1"})), oversubscribe=True)
-    path = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.requests"
-    assert (found.message, found.options) == (message, [f"--set '{path}[{name}]=0'"])
+    assert (found.message, found.options) == (message, [option])
+
+
+def test_the_gpus_of_a_launcher_that_runs_no_ranks_are_set_by_their_path():
+    [found] = excess(job(launcher=role(**{GPU: "2"})), oversubscribe=False)
+    [option] = found.options
+    assert option.startswith("--set 'spec.mpiReplicaSpecs.Launcher.template.spec.containers[0]")
+
+
+def test_fewer_gpus_are_offered_if_there_are_some():
+    wanted = job(worker={"replicas": 1, **role(**{GPU: "2"})})
+    [found] = excess(wanted, oversubscribe=False)
+    assert found.options == ["--gpus 1"]
 
 
 def test_what_fits_or_may_be_oversubscribed_can_run():

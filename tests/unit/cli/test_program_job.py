@@ -24,7 +24,9 @@ from tests.support.mpijobs import mpijob as mpijob_manifest
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        pytest.param(Shape(ranks=4), Size(4, 1, 4), id="ranks share one worker"),
+        pytest.param(Shape(ranks=4), Size(4, 0, 4), id="ranks share the launcher"),
+        pytest.param(Shape(ranks=3, slots=4), Size(3, 0, 4), id="slots for more ranks"),
+        pytest.param(Shape(ranks=4, workers=1), Size(4, 1, 4), id="ranks share one worker"),
         pytest.param(Shape(workers=3), Size(3, 3, 1), id="a rank for each worker"),
         pytest.param(Shape(workers=2, slots=2), Size(4, 2, 2), id="all slots"),
         pytest.param(Shape(ranks=5, workers=2), Size(5, 2, 3), id="slots for all ranks"),
@@ -135,6 +137,25 @@ def test_a_dry_run_prints_a_job_for_a_cluster():
     assert "resources" not in containers(job, "Launcher")[0]
 
 
+def test_without_workers_all_ranks_run_in_the_launcher():
+    job = dry_run("-np", "4", "--gpus", "2", "--env", "A=1", "prog")
+    assert warnings(job) == []
+    decoded = decode_job(job)
+    assert (decoded.spec.worker_count, decoded.spec.slots_per_worker) == (0, 4)
+    assert decoded.spec.run_launcher_as_worker
+    [launcher] = containers(job, "Launcher")
+    assert launcher["resources"] == {"limits": {"nvidia.com/gpu": 2}}
+    assert launcher["env"] == [{"name": "A", "value": "1"}]
+    assert "Worker" not in job["spec"]["mpiReplicaSpecs"]
+
+
+@pytest.mark.parametrize("shape", [["-np", "2"], ["--workers", "2"]])
+def test_a_program_that_fails_is_not_started_again(shape):
+    job = decode_job(dry_run(*shape, "prog"))
+    assert job.spec.launcher.restart_policy == "Never"
+    assert job.spec.run_policy.backoff_limit == 0
+
+
 def test_a_dry_run_can_print_json():
     done = run("-np", "2", "--dry-run", "-o", "json", "prog")
     assert json.loads(done.stdout)["metadata"]["name"] == "prog"
@@ -160,7 +181,7 @@ def test_a_dry_run_of_a_file_keeps_every_namespace(tmp_path):
 
 def test_a_dry_run_of_a_file_prints_what_would_run(tmp_path):
     file = tmp_path / "job.yaml"
-    job = manifest_of(["prog"], Shape(ranks=2), "MPICH", None)
+    job = manifest_of(["prog"], Shape(workers=2), "MPICH", None)
     job["metadata"]["namespace"] = "team-a"
     file.write_text(yaml.safe_dump(job))
     printed = dry_run(str(file), "--set", "workers=7")
@@ -181,6 +202,7 @@ def test_a_dry_run_of_a_file_prints_what_would_run(tmp_path):
         (["--mpi", "mpich", "job.yaml"], "--mpi needs -np or --workers"),
         (["python", "train.py"], "expected one file, got python train.py"),
         (["-np", "2", "-o", "yaml", "prog"], "-o yaml needs --dry-run"),
+        (["-np", "2", "--set", "workers=2", "--dry-run", "prog"], "mpijob run --workers 2 …"),
         (["-np", "2", "--configmap", "a=b", "prog"], "--volume need a file that refers to them"),
         (["-np", "2", "-o", "text", "--dry-run", "prog"], "--dry-run prints YAML or JSON"),
     ],
@@ -189,6 +211,68 @@ def test_what_cannot_be_meant_is_refused(words, message):
     done = run(*words)
     assert done.exit_code == 2
     assert message in done.output
+
+
+@pytest.mark.parametrize("output", [["-o", "json"], ["-ojson"], ["--output=json"]], ids=" ".join)
+def test_errors_of_options_are_json_on_demand(output):
+    done = run("-np", "x", *output, "prog")
+    assert done.exit_code == 2
+    error = json.loads(done.stdout)
+    assert (error["type"], error["exitCode"]) == ("error", 2)
+    assert "'x' is not a valid integer range" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("word", "mode", "command"),
+    [
+        ("./hello", 0o755, "mpijob run -np 4 ./hello"),
+        ("train.py", 0o644, "mpijob run -np 4 python train.py"),
+        ("train.py", 0o755, "mpijob run -np 4 train.py"),
+        ("hostname", None, "mpijob run -np 4 hostname"),
+    ],
+)
+def test_a_program_without_np_gets_the_command_that_runs_it(
+    tmp_path, monkeypatch, word, mode, command
+):
+    monkeypatch.chdir(tmp_path)
+    if mode:
+        (tmp_path / word).write_text("")
+        (tmp_path / word).chmod(mode)
+    done = run(word)
+    assert done.exit_code == 2
+    assert f"mpijob: {word} is a program" in done.output
+    assert command in done.output
+
+
+def test_a_file_without_a_suffix_is_a_file(tmp_path):
+    file = tmp_path / "job"
+    file.write_text(yaml.safe_dump(mpijob_manifest("pi")))
+    assert dry_run(str(file))["metadata"]["name"] == "pi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "roles"),
+    [
+        pytest.param({}, {"Worker"}, id="workers"),
+        pytest.param({"runLauncherAsWorker": True}, {"Launcher", "Worker"}, id="both"),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 3])
+def test_the_gpus_of_a_file_can_be_set(tmp_path, spec, roles, count):
+    file = tmp_path / "job.yaml"
+    job = mpijob_manifest("pi", **spec)
+    amounts = {"nvidia.com/gpu": 8, "cpu": 1}
+    for role in roles:
+        [container] = containers(job, role)
+        container["resources"] = {"limits": amounts, "requests": amounts}
+    file.write_text(yaml.safe_dump(job))
+    printed = dry_run(str(file), "--gpus", str(count))
+    gpus = {"nvidia.com/gpu": count} if count else {}
+    for role in roles:
+        [container] = containers(printed, role)
+        assert container["resources"] == {"limits": {"cpu": 1, **gpus}, "requests": {"cpu": 1}}
+    for role in {"Launcher", "Worker"} - roles:
+        assert "resources" not in containers(printed, role)[0]
 
 
 def test_a_file_is_not_a_program(tmp_path):

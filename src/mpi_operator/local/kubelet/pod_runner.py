@@ -212,7 +212,7 @@ class PodRunner:
         home = str(context.home) if context.node.is_plain else HOME
         programs = stand_ins.programs(home, context.hostname)
         if context.node.is_plain:
-            write_programs(context.home / "mpi", stand_ins.mpirun_programs(home))
+            write_programs(context.home / "mpi", stand_ins.mpirun_programs(home, context.hostname))
         else:
             del programs["hostname"]  # in namespaces the machine's own prints the right name
         write_programs(context.home / "bin", programs)

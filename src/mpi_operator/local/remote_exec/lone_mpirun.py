@@ -1,12 +1,12 @@
 """Stands in for Open MPI's `mpirun` where pods have no host names of their own (see `stand_ins`).
 
-    lone_mpirun HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT MPIRUN ARGUMENTS…
+    lone_mpirun HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT HOST MPIRUN ARGUMENTS…
 
 It finds the host of each rank as `mpirun` would: from `--hostfile`, `--host`, or the default
 hostfile. Then it execs the real `mpirun` with a single host that has all slots, itself, and starts
 each rank through the agent; the node reads in HOSTS which pod the rank belongs to. On a cluster a
 rank does not get the variables of the launcher, unless `-x` says so; LAUNCHER_ONLY has the names of
-those.
+those. If all ranks run on HOST, which is that of the launcher, `mpirun` needs no agent.
 
 A program of its own that imports next to nothing, because it delays every start. So it is given the
 names of variables (`mpi_variables`), separated by commas.
@@ -98,7 +98,7 @@ def _count(text: str) -> int:
 
 def main(arguments: list[str]) -> None:
     """Turn into mpirun. Returns only if that is not possible."""
-    hostfile_names, agent_names, agent, program, *words = arguments
+    hostfile_names, agent_names, agent, host, program, *words = arguments
     hostfile_variables = hostfile_names.split(",")
     name = os.path.basename(program)
     given, rest = split_hosts(words, hostfile_variables)
@@ -112,8 +112,9 @@ def main(arguments: list[str]) -> None:
         if not hosts:
             os.execv(mpirun, [name, *words])  # noqa: S606 — its own message says best what it lacks
         env = {name: value for name, value in os.environ.items() if name not in hostfile_variables}
-        kept = {LAUNCHER_ONLY: ",".join(set(env) - exported(words)), HOSTS: ",".join(hosts)}
-        env |= kept | dict.fromkeys(agent_names.split(","), agent)
+        if {each.partition(".")[0] for each in hosts} != {host}:
+            kept = {LAUNCHER_ONLY: ",".join(set(env) - exported(words)), HOSTS: ",".join(hosts)}
+            env |= kept | dict.fromkeys(agent_names.split(","), agent)
         ours = ["--host", f"localhost:{len(hosts)}"]
         os.execve(mpirun, [name, *ours, *rest], env)  # noqa: S606
     except OSError as error:

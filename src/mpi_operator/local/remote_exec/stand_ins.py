@@ -52,10 +52,10 @@ def programs(pod: str, hostname: str) -> dict[str, str]:
     }
 
 
-def mpirun_programs(pod: str) -> dict[str, str]:
+def mpirun_programs(pod: str, hostname: str) -> dict[str, str]:
     """The stand-ins for Open MPI's programs."""
     variables = (",".join(OPEN_MPI.hostfile), ",".join(OPEN_MPI.rank_agent))
-    call = _call("lone_mpirun.py", *variables, f"{pod}/bin/{_RANK_AGENT}")
+    call = _call("lone_mpirun.py", *variables, f"{pod}/bin/{_RANK_AGENT}", hostname)
     return dict.fromkeys(_MPIRUN, _script(f'{call} "$0"'))
 
 

@@ -51,11 +51,11 @@ class FinishedRun:
     async def log(
         self, name: str, namespace: str, options: LogOptions = LogOptions()
     ) -> AsyncGenerator[bytes, None]:
-        """The log lines of the main container of a pod."""
+        """The log lines of a container of a pod, by default of the main one."""
         pods = (await self.list(PODS, namespace, Selector(fields=f"metadata.name={name}"))).items
         if not pods:
             raise api_errors.not_found(PODS, name)
-        container = default_container(pods[-1])
+        container = options.container or default_container(pods[-1])
         file = pod_logs.newest(self.directory / pod_logs.LOGS, name, container)
         if file is not None:
             async with aclosing(recorded_lines(file, options)) as lines:

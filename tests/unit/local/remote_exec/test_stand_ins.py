@@ -136,7 +136,7 @@ def mpirun(tmp_path):
         'echo "$*"; echo "$MPI_OPERATOR_HOSTS $PRTE_MCA_odls_base_exec_agent"; env | grep -c _file='
     )
     write_programs(real, {"mpirun": f"#!/bin/sh\n{says}\n"})
-    write_programs(ours, mpirun_programs("/pod"))
+    write_programs(ours, mpirun_programs("/pod", "launcher"))
     (tmp_path / "hostfile").write_text(HOSTFILE)
 
     def call(*words: str, path: str = f"{ours}:{real}:{os.defpath}") -> tuple[list[str], str]:
@@ -170,6 +170,11 @@ def test_mpirun_gets_one_host_and_its_ranks_get_all(mpirun, tmp_path, words, slo
         f"{hosts} /pod/bin/mpi-operator-rank",
         "0",
     ]
+
+
+def test_ranks_of_the_launcher_itself_need_no_agent(mpirun, tmp_path):
+    (tmp_path / "hostfile").write_text("launcher.pi.lab.svc slots=2\n")
+    assert mpirun("a")[0] == ["--host localhost:2 a", " ", "0"]
 
 
 def test_a_hostfile_that_is_not_there_is_named(mpirun):
