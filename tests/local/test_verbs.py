@@ -249,6 +249,14 @@ def test_deleted_workers_are_still_known(finished):
     assert "pi-worker-1" in finished.run("describe", "pi")[1]
 
 
+def test_a_description_has_the_progress_that_the_program_reported(tmp_path):
+    with new_shell(tmp_path / "state") as made:
+        report = "progress: step=3 total=4 loss=0.5"
+        made.run("run", job(tmp_path, ["sh", "-c", f"echo {report}; echo other"]))
+        out = made.run("describe", "pi")[1]
+    assert re.search(r"^ +progress +\[#{15}-{5}\] 3/4  loss 0\.5$", out, re.M), out
+
+
 def test_a_description_as_json_has_pods_and_events(finished):
     items = json.loads(finished.run("describe", "pi", "-o", "json")[1])["items"]
     assert {each["kind"] for each in items} == {"MPIJob", "Pod", "Event"}

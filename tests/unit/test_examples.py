@@ -8,7 +8,9 @@ from mpi_operator.cli import job_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Fields that old manifests have, and new ones should not.
-DEPRECATED = {"elastic-v1.yaml": ["spec.cleanPodPolicy"]}
+DEPRECATED = {
+    name: ["spec.cleanPodPolicy"] for name in ("elastic-v1.yaml", "tensorflow-mnist-elastic.yaml")
+}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: path.name)

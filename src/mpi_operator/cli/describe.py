@@ -11,7 +11,7 @@ from mpi_operator.api.types import Condition
 from mpi_operator.kube.client import Selector
 from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
-from . import arguments, local_jobs, printers
+from . import arguments, local_jobs, printers, reported_progress
 from .format import age, gist, table
 from .job_stream import detail_of
 from .local_jobs import FinishedJob, LocalJob
@@ -45,7 +45,8 @@ async def describe_command(name: str, run: str | None, output: str) -> None:
         found.cluster.list(EVENTS, found.namespace),
     )
     if output == "table":
-        lines = description(found, pods.items, events.items, datetime.now(UTC))
+        progress = await reported_progress.read(found, pods.items)
+        lines = description(found, pods.items, events.items, datetime.now(UTC), progress)
         click.echo("\n".join(lines))
     else:
         items = [printers.as_object(found), *pods.items, *events.items]
@@ -53,7 +54,11 @@ async def describe_command(name: str, run: str | None, output: str) -> None:
 
 
 def description(
-    found: LocalJob, pods: Sequence[Manifest], events: Sequence[Manifest], now: datetime
+    found: LocalJob,
+    pods: Sequence[Manifest],
+    events: Sequence[Manifest],
+    now: datetime,
+    progress: str = "",
 ) -> Iterator[str]:
     """A job in lines of text."""
     job, worker_count = found.job, found.job.spec.worker_count
@@ -62,6 +67,7 @@ def description(
         [
             ("run", found.run),
             ("state", found.state),
+            *([("progress", progress)] if progress else []),
             ("workers", found.workers if found.is_over else f"{found.workers} running"),
             ("slots", f"{job.spec.slots_per_worker}{' per worker' if worker_count else ''}"),
             ("MPI", job.spec.mpi_implementation.value),

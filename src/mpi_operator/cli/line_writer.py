@@ -74,6 +74,11 @@ class LineWriter:
         self._unfinished = self._returned = None
 
     @property
+    def is_in_line(self) -> bool:
+        """Whether the last line has no end yet."""
+        return self._unfinished is not None or self._returned is not None
+
+    @property
     def _is_labelled(self) -> bool:
         return self._prefix is not Prefix.NONE or self._clock is not None
 

@@ -1,6 +1,8 @@
 """How `mpijob run` shows a job: as text, or as JSON for programs."""
 
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +20,7 @@ from .format import gist
 from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
 from .line_writer import LineWriter, OutputLost, Prefix, deliver
 from .plain_text import printable
+from .program_progress import ProgramProgress
 from .whole_lines import WholeLines
 
 _LAUNCHER = "launcher"
@@ -59,8 +62,9 @@ class Output(Protocol):
 class TextOutput:
     """For people: the lines of the job on `out`, everything else on `err`.
 
-    A terminal shows the state of each pod until the launcher prints its first line. With several
-    jobs, pods have their whole names, which begin with that of the job.
+    A terminal shows the state of each pod until the launcher prints its first line, and after that
+    a bar for each program that reports its progress. With several jobs, pods have their whole
+    names, which begin with that of the job.
     """
 
     def __init__(
@@ -72,8 +76,10 @@ class TextOutput:
         has_several_jobs: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_quiet = is_quiet
+        self._clock = clock
         self._err = err or sys.stderr
         self._lines = LineWriter(
             out or sys.stdout,
@@ -86,7 +92,9 @@ class TextOutput:
         self._screen = progress.Screen(self._err) if self._has_screen else None
         self._pods: dict[str, PodChanged] = {}
         self._printed: set[str] = set()
-        self._launcher_prints = False  # from then on only log lines are shown
+        self._launcher_prints = False  # from then on only log lines are shown, and bars
+        self._whole_lines = WholeLines()
+        self._programs: dict[str, ProgramProgress] = {}  # of launchers
 
     def notice(self, message: str) -> None:
         if not self._is_quiet:
@@ -105,6 +113,7 @@ class TextOutput:
                 self._clear()
                 self._lines.write(update)
                 self._launcher_prints |= update.role == _LAUNCHER
+                self._note_progress(update)
             case PodChanged():
                 self._show_pod(update)
             case JobChanged():
@@ -113,11 +122,26 @@ class TextOutput:
                 pass  # the verdict says so
 
     def refresh(self) -> None:
-        if self._screen is not None and not self._launcher_prints:
+        if self._screen is not None and not (self._launcher_prints and self._lines.is_in_line):
             with suppress(OSError):
-                self._screen.show(
-                    progress.lines(self._pods.values(), has_whole_names=self._has_several_jobs)
-                )
+                self._screen.show(self._bars() if self._launcher_prints else self._pod_lines())
+
+    def _pod_lines(self) -> list[str]:
+        return progress.lines(self._pods.values(), has_whole_names=self._has_several_jobs)
+
+    def _bars(self) -> list[str]:
+        bars = {pod: program.line for pod, program in self._programs.items()}
+        return [
+            f"  {pod}  {bar}" if self._has_several_jobs else f"  {bar}"
+            for pod, bar in bars.items()
+            if bar
+        ]
+
+    def _note_progress(self, piece: Line) -> None:
+        if self._screen is None or piece.role != _LAUNCHER or piece.is_stderr:
+            return
+        if line := self._whole_lines.feed(piece):
+            self._programs.setdefault(line.pod, ProgramProgress()).note(line.printed, self._clock())
 
     def close(self, verdict: Verdict) -> None:
         self._say(verdict.line) if verdict.end.exit_code else self.notice(verdict.line)
@@ -137,6 +161,7 @@ class TextOutput:
         """That the job is running, or why not. The verdict says how it ends."""
         if conditions.is_finished(job.status.conditions):
             self._pods.clear()
+            self._programs.clear()
             return
         running = conditions.condition(job.status.conditions, ConditionType.RUNNING)
         if running is not None:

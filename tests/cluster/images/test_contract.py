@@ -15,6 +15,8 @@ MPIS = {
     "pi-mpich": "MPICH 4.2",
     "pi-intel": "Intel MPI 2021",
     "allreduce-benchmark": "Open MPI 5.0",
+    "horovod-examples": "Open MPI 4.1",
+    "tensorflow-benchmarks": "Open MPI 4.1",
 }
 
 

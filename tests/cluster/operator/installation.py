@@ -1,15 +1,14 @@
 """The operator as people install it: with kubectl, from the files in `deploy/`."""
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from devcluster import containerd
 from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
+from tests.cluster.operator.containers import kill_container
 from tests.support.waiting import block_until
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -22,7 +21,7 @@ class Installation:
 
     def __init__(self, cluster: Cluster) -> None:
         self._kubectl = cluster.kubectl
-        self._node_command = cluster.node_command
+        self._cluster = cluster
 
     def apply(self) -> None:
         """Install all in one file, and wait until it works."""
@@ -70,11 +69,7 @@ class Installation:
     def kill(self, pod: str) -> None:
         """End the process of a pod, which has no time to release its lease."""
         [found] = [each for each in self.pods() if each["metadata"]["name"] == pod]
-        [status] = found["status"]["containerStatuses"]
-        node = int(found["spec"]["nodeName"].removeprefix("node-"))
-        container = status["containerID"].removeprefix("containerd://")
-        kill = ["ctr", "-n", containerd.NAMESPACE, "tasks", "kill", "-s", "SIGKILL", container]
-        subprocess.run(self._node_command(node, kill), check=True)
+        kill_container(self._cluster, found)
 
     def run(self, pod: str, *command: str) -> str:
         """What a command prints in a pod."""

@@ -10,13 +10,14 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
-from tests.peers.old_manifests.conftest import GPU
+from tests.support.gpus import GPU
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 VERSIONS = ("v1", "v1alpha2", "v1alpha1")
 TRAINING = "v1alpha2/allreduce-benchmark.yaml"
 ELASTIC = "v1/elastic-v1.yaml"
 KSONNET = [f"v1alpha1/mpi-job-{kind}.yaml" for kind in ("simple", "custom")]
+BENCHMARK = "v1alpha2/tensorflow-benchmarks.yaml"  # tests/cluster/operator/test_horovod.py runs it
 FIRST_JOBS = [f"{version}/pi-{version}.yaml" for version in VERSIONS]
 PATIENCE = 90
 # A kubelet may take more than a minute to update the script that lists the hosts.
@@ -135,4 +136,4 @@ async def test_the_first_job_runs_in_every_old_version(lab: Lab, kubectl: Kubect
 
 def test_no_old_manifest_is_left_out() -> None:
     files = {f"{path.parent.name}/{path.name}" for path in EXAMPLES.glob("v1*/*.yaml")}
-    assert files == {TRAINING, ELASTIC, *KSONNET, *FIRST_JOBS}
+    assert files == {TRAINING, ELASTIC, BENCHMARK, *KSONNET, *FIRST_JOBS}

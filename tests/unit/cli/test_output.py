@@ -55,6 +55,30 @@ def test_the_next_attempt_of_the_launcher_shows_them_again():
     assert err.getvalue().endswith("worker-0  starting\x1b[0m\n")
 
 
+def test_a_terminal_shows_the_progress_that_a_program_reports_below_its_lines():
+    err, out, now = Terminal(), io.StringIO(), [0.0]
+    output = TextOutput(prefix="none", out=out, err=err, clock=lambda: now[0])
+    for step in (10, 20):
+        output.show(LINE._replace(printed=f"progress: step={step} total=100 loss=0.5".encode()))
+        output.refresh()
+        now[0] += 5
+    assert err.getvalue().endswith("[####----------------] 20/100  loss 0.5  40s left\x1b[0m\n")
+    assert err.getvalue().count("\x1b[1A\x1b[J") == 1
+    assert out.getvalue().count("\n") == 2
+
+
+def test_the_bar_waits_for_the_end_of_a_line():
+    err = Terminal()
+    output = text_output(err)
+    output.show(LINE._replace(printed=b"progress: step=1 total=2"))
+    output.show(LINE._replace(printed=b"half of a", end=b""))
+    output.refresh()
+    assert err.getvalue() == ""
+    output.show(LINE._replace(printed=b" line"))
+    output.refresh()
+    assert "1/2" in err.getvalue()
+
+
 @pytest.mark.parametrize(
     ("err", "is_quiet"),
     [

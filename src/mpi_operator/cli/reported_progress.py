@@ -1,0 +1,38 @@
+"""The progress that the program of a job reports in the launcher's log."""
+
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from datetime import datetime
+
+from mpi_operator.api import labels
+from mpi_operator.kube import errors
+from mpi_operator.kube.client import LogOptions
+from mpi_operator.kube.resources import Manifest
+
+from .job_stream import role_of
+from .local_jobs import LocalJob
+from .program_progress import ProgramProgress
+
+# Enough for the pace. A log may have millions.
+_LAST_LINES = 1000
+
+
+async def read(found: LocalJob, pods: Sequence[Manifest]) -> str:
+    """The line of the launcher that was started last; "" if its program reports nothing."""
+    launchers = [pod for pod in pods if role_of(pod) == labels.Role.LAUNCHER]
+    if not launchers:
+        return ""
+    newest = max(launchers, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    progress = ProgramProgress()
+    options = LogOptions(timestamps=True, tail_lines=_LAST_LINES)
+    with suppress(errors.KubeError):  # it has not started, or its log is gone
+        log = found.cluster.log(newest["metadata"]["name"], found.namespace, options)
+        async with aclosing(log) as lines:
+            async for line in lines:
+                timestamp, _, printed = line.partition(b" ")
+                progress.note(printed, _seconds(timestamp))
+    return progress.line
+
+
+def _seconds(timestamp: bytes) -> float:
+    return datetime.fromisoformat(timestamp.decode()).timestamp()
