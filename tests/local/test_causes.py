@@ -59,9 +59,13 @@ def small_memory():
         except OSError:
             continue
         finally:
-            block_until(lambda group=group: not (group / "cgroup.procs").read_text(), 10)
+            _wait_until_empty(group)
             group.rmdir()
     pytest.skip("no cgroup can be created here, so the kernel kills nothing for lack of memory")
+
+
+def _wait_until_empty(group: Path) -> None:
+    block_until(lambda: not (group / "cgroup.procs").read_text(), 10)
 
 
 def test_a_rank_that_the_kernel_kills_for_lack_of_memory_is_named(tmp_path, small_memory):
