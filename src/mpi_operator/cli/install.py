@@ -93,9 +93,9 @@ def _options(command: F) -> F:
 @_options
 @asynchronous
 async def install_command(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
-    """Install the operator on the current cluster, and wait until it works.
+    """Install the operator on the current cluster.
 
-    Installing again repairs what has changed. Nothing is changed that is as it should be.
+    It waits until the operator works, or says why it does not. Installing again repairs what has changed. Nothing is changed that is as it should be.
 
     \b
     Examples:
@@ -118,7 +118,9 @@ async def install_command(kubeconfig: Path | None, context: str | None, **option
 @_options
 @asynchronous
 async def upgrade_command(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
-    """Upgrade the operator on the current cluster to this version. Jobs continue meanwhile.
+    """Upgrade the operator on the current cluster.
+
+    It becomes the version of this program. Jobs continue meanwhile.
 
     \b
     Examples:

@@ -22,10 +22,10 @@ _VERBS = {
     "validate": ("validate", "Check the MPIJobs in files without running them."),
     "convert": ("convert", "Convert MPIJobs from one API version to another."),
     "image": ("image", "Check container images."),
-    "install": ("install", "Install the operator on a cluster."),
-    "upgrade": ("install", "Upgrade the operator on a cluster."),
-    "uninstall": ("uninstall", "Uninstall the operator from a cluster. Jobs stay."),
-    "version": ("version", "Show the versions of this program, the operator and the API."),
+    "install": ("install", "Install the operator on the current cluster."),
+    "upgrade": ("install", "Upgrade the operator on the current cluster."),
+    "uninstall": ("uninstall", "Uninstall the operator from the current cluster."),
+    "version": ("version", "Show the versions of this program, of the operator, and of the API."),
 }
 
 

@@ -38,10 +38,10 @@ _CRD, _NAMESPACE = "CustomResourceDefinition", "Namespace"
 async def uninstall_command(
     namespace: str, delete_jobs: bool, yes: bool, kubeconfig: Path | None, context: str | None
 ) -> None:
-    """Uninstall the operator from the current cluster. Jobs stay, and their pods continue.
+    """Uninstall the operator from the current cluster.
 
-    The CRD stays too, with v2beta1 only, so that jobs can be read without the operator. Install it
-    again, and it takes over where it was.
+    Jobs stay, and their pods continue. The CRD stays too, with v2beta1 only, so that jobs can be read without the
+    operator. Install it again, and it takes over where it was.
 
     \b
     Examples:

@@ -25,7 +25,9 @@ from .outcome import CommandError, asynchronous
 async def version_command(
     is_client_only: bool, output: str, kubeconfig: Path | None, context: str | None
 ) -> None:
-    """Show the versions of this program, of the operator, and of the API on the current cluster.
+    """Show the versions of this program, of the operator, and of the API.
+
+    The last two are those of the current cluster.
 
     \b
     Examples:

@@ -28,6 +28,8 @@ VERBS = [
     "convert",
 ]
 
+OF_CLUSTERS = ["install", "upgrade", "uninstall", "version"]
+
 
 def help_of(*words: str) -> str:
     result = CliRunner().invoke(mpijob, [*words, "--help"])
@@ -37,7 +39,7 @@ def help_of(*words: str) -> str:
 
 def test_every_verb_is_listed():
     names = re.findall(r"^  (\w+)  ", help_of().partition("Commands:")[2], re.M)
-    assert names == [*VERBS, "image"]
+    assert names == [*VERBS, "image", *OF_CLUSTERS]
 
 
 def test_the_list_says_what_each_verb_says_itself():

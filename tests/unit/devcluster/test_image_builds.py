@@ -34,12 +34,12 @@ def test_an_image_needs_exactly_what_its_dockerfile_starts_from(image):
 
 @EVERY_IMAGE
 def test_all_that_a_dockerfile_copies_is_an_input(image):
-    inputs = {path.relative_to(image.directory).as_posix() for path in image.files()[:-1]}
-    inputs |= {path.name for path in image.files()} | set(image.programs)
+    ours = [path for path in image.files() if path.is_relative_to(image.directory)]
+    inputs = {path.relative_to(image.directory).as_posix() for path in ours} | set(image.programs)
     for words in instructions(image, "COPY"):
         *sources, _ = [word for word in words.split() if not word.startswith("--ch")]
         if sources[0].startswith("--from="):
-            assert all(source.startswith("/") for source in sources[1:]), "from another stage"
+            assert all(source.startswith(("/", "$")) for source in sources[1:]), "another stage"
             continue
         for source in sources:
             name = source.rstrip("/")
@@ -54,8 +54,9 @@ def test_no_dockerfile_takes_over_what_this_machine_trusts(image):
 
 def test_every_dockerfile_is_of_an_image():
     kept = {CHECKOUT / image.dockerfile for image in IMAGES.values()}
-    places = (CHECKOUT / "deploy" / "images", CHECKOUT / "examples", CHECKOUT / "tests")
+    places = (CHECKOUT / name for name in ("cmd", "deploy/images", "examples", "tests"))
     found = {path for place in places for path in place.rglob("*ockerfile")}
+    found.add(CHECKOUT / "Dockerfile")
     assert found == kept
 
 
@@ -84,6 +85,9 @@ def test_a_key_follows_from_the_inputs_of_all_that_an_image_is_made_of(monkeypat
         "pi-openmpi-4",
         "pi-openmpi-4-no-sshd",
         "flyte",
+        "horovod",
+        "horovod-examples",
+        "tensorflow-benchmarks",
     }
 
 
