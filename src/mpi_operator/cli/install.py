@@ -95,7 +95,8 @@ def _options(command: F) -> F:
 async def install_command(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
     """Install the operator on the current cluster.
 
-    It waits until the operator works, or says why it does not. Installing again repairs what has changed. Nothing is changed that is as it should be.
+    It waits until the operator works, or says why it does not. Installing again repairs what has
+    changed, and leaves the rest alone.
 
     \b
     Examples:

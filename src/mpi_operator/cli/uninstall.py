@@ -40,8 +40,8 @@ async def uninstall_command(
 ) -> None:
     """Uninstall the operator from the current cluster.
 
-    Jobs stay, and their pods continue. The CRD stays too, with v2beta1 only, so that jobs can be read without the
-    operator. Install it again, and it takes over where it was.
+    Jobs stay, and their pods continue. The CRD stays too, with v2beta1 only, so that jobs can be
+    read without the operator. Install it again, and it takes over where it was.
 
     \b
     Examples:
