@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import wraps
 from typing import IO, Any, ParamSpec
 
@@ -93,17 +93,29 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
     failed = next((pod for pod in reversed(launchers) if _exit_code(pod)), None)
     if failed is None:
         return End("Failed", message, FAILURE)
-    exit_code, cause = _exit_code(failed), last_lines.cause(job, _exit_code(failed))
+    exit_code = _exit_code(failed)
+    # A container that could not start has printed nothing, and the message says why.
+    cause = "" if _could_not_start(failed) else last_lines.cause(job, exit_code)
     if cause and (init := failed_init_container(failed)):
         cause = f"{cause} (init container {init[0]})"
     return End("Failed", message, exit_code, cause)
 
 
+def _could_not_start(pod: Manifest) -> bool:
+    return any(each.get("reason") == "StartError" for each in _terminations(pod))
+
+
 def _exit_code(pod: Manifest) -> int:
     """That of a container that failed; 0 if none has."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
-        for state in (container.get("state") or {}, container.get("lastState") or {}):
-            if code := (state.get("terminated") or {}).get("exitCode"):
-                return int(code)
+    codes = (int(each.get("exitCode") or 0) for each in _terminations(pod))
+    if code := next(filter(None, codes), 0):
+        return code
     failed = failed_init_container(pod)
     return failed[1] if failed else 0
+
+
+def _terminations(pod: Manifest) -> Iterator[Manifest]:
+    """How the containers of a pod have ended, now or before they were restarted."""
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        for name in ("state", "lastState"):
+            yield (container.get(name) or {}).get("terminated") or {}
