@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 )
 
-// Holds the namespace of the job beside the program, for pods without that file of their account.
+// Holds the namespace of the job beside the program, for pods without that file of their account. kubexec.sh
+// recognises the program by it.
 const namespaceFile = "namespace"
 
 // deliver copies this program to a directory, and renames it at the end, so that no one sees half a file.
 func deliver(directory, namespace string) int {
 	target := filepath.Join(directory, "kubectl")
 	err := copySelf(target)
-	if err == nil && namespace != "" {
+	if err == nil {
 		err = os.WriteFile(filepath.Join(directory, namespaceFile), []byte(namespace), 0o644)
 	}
 	if err != nil {

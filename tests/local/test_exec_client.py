@@ -325,3 +325,8 @@ def test_as_an_init_container_it_copies_itself(start, tmp_path, server):
         text=True,
     )
     assert copied.stdout == "one\n"
+
+
+def test_beside_the_copy_is_always_the_file_by_which_it_is_recognised(start, tmp_path):
+    assert ended(start(env={"TARGET_DIR": str(tmp_path), "NAMESPACE": ""}))[0] == 0
+    assert (tmp_path / "namespace").read_text() == ""

@@ -24,6 +24,7 @@ def shell(request):
 def kubexec(shell, tmp_path):
     """Runs the script with what the test has at the path of the client."""
     text = scripts.text(scripts.KUBEXEC).replace("/opt/kube", str(tmp_path))
+    text = text.replace("/dev/termination-log", str(tmp_path / "termination-log"))
     script = tmp_path / scripts.KUBEXEC
     script.write_text(text.replace("@CONTAINER@", "mpi"))
 
@@ -42,6 +43,7 @@ def program(path):
 
 def test_it_calls_the_client_with_the_container(kubexec, tmp_path):
     program(tmp_path / "kubectl")
+    (tmp_path / "namespace").touch()
     run = kubexec("-x", "pi-worker-0", "echo 'a  b'; exit 3")
     assert run.stdout.splitlines() == [
         *("remote-shell", "--container", "mpi", "--", "-x", "pi-worker-0", "echo 'a  b'; exit 3")
@@ -59,6 +61,23 @@ def test_where_nothing_was_delivered_it_says_so(kubexec):
     run = kubexec("pi-worker-0", "true")
     assert run.returncode == 255
     assert "only the main container of a launcher" in run.stderr
+
+
+def test_where_kubectl_itself_was_delivered_it_says_so_once(kubexec, tmp_path):
+    program(tmp_path / "kubectl")
+    runs = [kubexec("pi-worker-0", "true"), kubexec("pi-worker-1", "true")]
+    for run in runs:
+        assert (run.returncode, run.stdout) == (255, "")
+        assert "is not the exec client of the MPI operator" in run.stderr
+    assert (tmp_path / "termination-log").read_text() == runs[0].stderr
+
+
+def test_a_container_that_cannot_write_its_message_says_it_in_its_log(kubexec, tmp_path):
+    program(tmp_path / "kubectl")
+    (tmp_path / "termination-log").mkdir()
+    run = kubexec("pi-worker-0", "true")
+    assert run.returncode == 255
+    assert "is not the exec client" in run.stderr
 
 
 @pytest.fixture

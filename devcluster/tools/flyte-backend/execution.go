@@ -78,7 +78,8 @@ func readExecution(line []byte) (*execution, error) {
 		template: template,
 		store:    store,
 		inputs:   ioutils.NewRemoteFileInputReader(ctx, store, inputs),
-		outputs:  ioutils.NewRemoteFileOutputWriter(ctx, store, outputs),
+		// As propeller does: what a task has written is read only after the plugin manager.
+		outputs: ioutils.NewBufferedOutputWriter(ctx, outputs),
 	}, nil
 }
 

@@ -344,7 +344,7 @@ FLAGS = (
         "--kubectl-delivery-image",
         _VERSIONS,
         "IMAGE",
-        "Use this image for jobs of old versions whose launcher needs kubectl",
+        "Bring the exec client to launchers with this image, which has to be ours or a copy",
         "mpioperator/kubectl-delivery:latest",
         _image,
         "kubectl_delivery_image",

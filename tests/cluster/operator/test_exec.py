@@ -3,6 +3,7 @@
 import asyncio
 import os
 from dataclasses import replace
+from pathlib import PurePath
 
 import pytest
 
@@ -210,6 +211,22 @@ async def test_an_account_of_the_template_is_used_and_permitted(lab: Lab) -> Non
     await lab.succeeds("pi")
     assert await lab.ranks("pi") == one_rank_each("pi")
     assert await lab.find(SERVICE_ACCOUNTS, "pi-launcher") is None
+
+
+async def test_a_job_that_got_kubectl_instead_of_our_client_says_what_to_change(lab: Lab) -> None:
+    job = pi("pi")
+    job["spec"]["runPolicy"] = {"backoffLimit": 0}
+    pod = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    mounts = {"volumeMounts": [{"name": "kube", "mountPath": str(PurePath(CLIENT).parent)}]}
+    delivery = {"name": "kubectl-delivery", "command": ["cp", "/bin/true", CLIENT]}
+    pod["volumes"] = [{"name": "kube", "emptyDir": {}}]
+    pod["containers"][0] |= mounts
+    pod["initContainers"] = [{**delivery, "image": OPEN_MPI.image, **mounts}]
+
+    await lab.submit(job)
+
+    failed = await lab.fails("pi")
+    assert "--kubectl-delivery-image" in failed["message"]
 
 
 async def test_without_the_permission_the_job_says_what_to_apply_and_others_run(

@@ -6,7 +6,7 @@ from devcluster import binaries, image_builds
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
 from tests.cluster.operator.installation import Installation
-from tests.peers.flyte.executions import Flyte
+from tests.peers.flyte.executions import Flyte, templates
 from tests.support import virtual_environments
 
 _PACKAGES = ("flytekit==1.16.31", "flytekitplugins-kfmpi==1.16.31")
@@ -20,4 +20,4 @@ def flyte(cluster: Cluster, installation: Installation) -> Flyte:
     except CannotBuild as error:
         pytest.skip(str(error))
     python = virtual_environments.provide(*_PACKAGES) / "bin" / "python"
-    return Flyte(python, backend, cluster.kubeconfig())
+    return Flyte(templates(python), backend, cluster.kubeconfig())

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import subprocess
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,33 +24,27 @@ _ENDS = (SUCCESS, RETRYABLE, PERMANENT)
 _SERIALIZE = Path(__file__).parent / "image" / "serialize.py"
 
 
+def templates(python: Path) -> Mapping[str, str]:
+    """All tasks by name, as flytekit serialises them; `python` has it."""
+    command = [str(python), str(_SERIALIZE), IMAGE]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    return dict(json.loads(printed))
+
+
 @dataclass(frozen=True)
 class Flyte:
-    """Where the programs are."""
+    """Its back end, and what it can run."""
 
-    python: Path
-    """An interpreter with flytekit."""
+    templates: Mapping[str, str]
+    """The tasks that flytekit has serialised, in base64."""
     backend: Path
     kubeconfig: Path
-
-    async def serialized(self, task: str) -> str:
-        """A task template, in base64."""
-        process = await asyncio.create_subprocess_exec(
-            self.python,
-            _SERIALIZE,
-            IMAGE,
-            task,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        printed, _ = await process.communicate()
-        assert process.returncode == 0
-        return printed.decode().strip()
 
     @asynccontextmanager
     async def executing(self, lab: Lab, task: str, **settings: str) -> AsyncIterator["Execution"]:
         """A task, run by a back end of its own until the test is over."""
         name = f"f0-n0-{task.replace('_', '-')}"
-        request = _request(lab.namespace, name, await self.serialized(task)) | settings
+        request = _request(lab.namespace, name, self.templates[task]) | settings
         process = await asyncio.create_subprocess_exec(
             self.backend,
             self.kubeconfig,

@@ -5,7 +5,7 @@ import socket
 from typing import Any
 
 from flytekit import Resources, task
-from flytekitplugins.kfmpi import HorovodJob, Launcher, MPIJob, RunPolicy, Worker
+from flytekitplugins.kfmpi import HorovodJob, Launcher, MPIJob, RestartPolicy, RunPolicy, Worker
 
 # Flyte limits a container to what it requests, unless told otherwise.
 SMALL: dict[str, Any] = {
@@ -14,9 +14,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def job(*, launch: list[str] | None = None, **options: Any) -> MPIJob:
+def job(*, launch: list[str] | None = None, restart: Any = None, **options: Any) -> MPIJob:
     """Two workers; `launch` is what the launcher runs instead of the task."""
-    launcher = Launcher(replicas=1, command=launch)
+    launcher = Launcher(replicas=1, command=launch, restart_policy=restart)
     return MPIJob(launcher=launcher, worker=Worker(replicas=2), **options)
 
 
@@ -32,7 +32,7 @@ def meet() -> None:
     say_rank(world.rank, world.allreduce(1))
 
 
-@task(task_config=job(), annotations={"example.com/team": "a"}, **SMALL)
+@task(task_config=job(), **SMALL)
 def two_ranks() -> None:
     meet()
 
@@ -57,6 +57,15 @@ def ends_at_once() -> None:
 
 @task(task_config=job(launch=["false"]), **SMALL)
 def fails_at_once() -> None:
+    pass
+
+
+# This directory outlives the container.
+ONCE = ["sh", "-c", "cat /opt/kube/failed || { touch /opt/kube/failed; exit 1; }"]
+
+
+@task(task_config=job(launch=ONCE, restart=RestartPolicy.FAILURE), **SMALL)
+def fails_once() -> None:
     pass
 
 
