@@ -88,8 +88,13 @@ def rules() -> str:
 
 
 def crd() -> str:
-    """The CRD as an ordinary template, so that it is upgraded; Helm never deletes it."""
+    """The CRD as an ordinary template, so that it is upgraded; Helm never deletes it.
+
+    Without webhooks it has one version, which nothing converts. It still names the webhook: the
+    operator has added a CA there, and Helm could not take that away when webhooks are switched off.
+    """
     every, one = custom_resource_definition(_NAMESPACE), v2beta1_only()
+    one["spec"]["conversion"] = every["spec"]["conversion"]
     for each in (every, one):
         each["metadata"]["annotations"] = {_KEPT: "keep"}
     text = _templated(every).replace(

@@ -57,8 +57,9 @@ async def warn_of_missing_webhook(client: Client) -> None:
         crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, f"{PLURAL}.{GROUP}")
     except errors.KubeError:
         return
-    conversion = crd.get("spec", {}).get("conversion") or {}
-    if conversion.get("strategy") == "Webhook":
+    spec = crd.get("spec", {})
+    is_converted = (spec.get("conversion") or {}).get("strategy") == "Webhook"
+    if is_converted and len(spec.get("versions") or ()) > 1:
         logger.warning(
             "The CRD of MPIJobs has a conversion webhook, which this operator does not serve",
             extra={

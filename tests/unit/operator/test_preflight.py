@@ -169,11 +169,19 @@ class CrdServer:
         return self.crd
 
 
+def one_version():
+    """The CRD of the Helm chart without webhooks."""
+    crd = v2beta1_only()
+    crd["spec"]["conversion"] = custom_resource_definition()["spec"]["conversion"]
+    return crd
+
+
 @pytest.mark.parametrize(
     ("crd", "warnings"),
     [
         pytest.param(custom_resource_definition(), 1, id="a webhook without a server"),
         pytest.param(v2beta1_only(), 0, id="no webhook"),
+        pytest.param(one_version(), 0, id="a webhook and nothing to convert"),
         pytest.param({"spec": {}}, 0, id="no conversion"),
         pytest.param(api_error(errors.Forbidden), 0, id="not permitted"),
         pytest.param(errors.NotSent("connection refused"), 0, id="no API server"),
