@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from mpi_operator.api.annotations import LAUNCHER_RETRIES, LOST_WORKERS, WORKER_REPLACEMENTS
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import CONFIG_MAPS, EVENTS, JOBS, PODS, SECRETS, SERVICES, Manifest
 from tests.support.jobs import Jobs
@@ -21,18 +22,18 @@ Snapshot: TypeAlias = dict[str, Any]
 
 KINDS = (MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
 JOB = "pi"
-_REPLACEMENTS = "mpi-operator.kubeflow.org/worker-replacements"
 # The owners of the objects of a job; other objects of a namespace do not count.
 _OWNED = (PODS, JOBS, SERVICES, CONFIG_MAPS, SECRETS)
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RANDOM_NAME = re.compile(r"(kube-api-access|-launcher)-[a-z0-9]{5}\b")
 # How often each object is created in the lifecycle below. Each worker is replaced once, and all
-# pods are created again when the job is resumed; everything else is created once.
+# pods are created again when the job is resumed. Then one worker is lost, and the launcher is tried
+# again. Everything else is created once.
 EXPECTED_CREATIONS = {
     "Pod pi-worker-0": 3,
-    "Pod pi-worker-1": 3,
-    "Pod pi-launcher-?": 2,
-    "Job pi-launcher": 1,
+    "Pod pi-worker-1": 4,
+    "Pod pi-launcher-?": 3,
+    "Job pi-launcher": 2,
     "Service pi": 1,
     "ConfigMap pi-config": 1,
     "Secret pi-ssh": 1,
@@ -42,6 +43,7 @@ EXPECTED_EVENTS = {
     "MPIJobCreated",
     "MPIJobRunning",
     "WorkerReplaced",
+    "LauncherRestarted",
     "MPIJobSuspended",
     "MPIJobResumed",
     "MPIJobSucceeded",
@@ -64,7 +66,9 @@ class JobLifecycle:
     async def run(self) -> None:
         """Run the job from its creation to its clean-up."""
         policy = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1}
-        await self.jobs.submit(mpijob(JOB, runPolicy=policy))
+        job = mpijob(JOB, runPolicy=policy)
+        job["metadata"]["annotations"] = {LOST_WORKERS: "fail"}
+        await self.jobs.submit(job)
         await self._fails(f"{JOB}-worker-1")  # before the operator has reported it
         await self._pods_run()
         await self._reached("it runs")
@@ -78,6 +82,9 @@ class JobLifecycle:
         await self._set_suspend(False)
         await self._pods_run()
         await self._reached("it was resumed")
+        await self._loses(f"{JOB}-worker-1")
+        await self._pods_run()
+        await self._reached("the launcher was tried again")
         await self.jobs.succeed(self._launcher_pod())
         await self._until(lambda: self._has("Succeeded", "True"))
         await self._until(lambda: not self._phases() and not self._launcher_job())
@@ -104,6 +111,14 @@ class JobLifecycle:
         await self.jobs.fail(pod, exit_code=137)
         await self._until(lambda: self._uid(pod) not in ("", uid))
 
+    async def _loses(self, pod: str) -> None:
+        """The launcher loses a worker and exits with 0, and makes way for another try."""
+        uid, launcher = self._uid(pod), (self._launcher_job() or {})["metadata"]["uid"]
+        await self.jobs.delete_now(pod)
+        await self._until(lambda: self._uid(pod) not in ("", uid))
+        await self.jobs.succeed(self._launcher_pod())
+        await self._until(lambda: launcher not in str(self._launcher_job()))
+
     def _uid(self, pod: str) -> str:
         found = self.mirror.get(PODS, pod, self.namespace)
         return found["metadata"]["uid"] if found else ""
@@ -122,7 +137,7 @@ class JobLifecycle:
         return (
             self._has("Running", "True")
             and not self._has("Suspended", "True")
-            and sorted(self._phases().values()) == ["Running"] * 3
+            and sorted(self._live_phases().values()) == ["Running"] * 3
             and counts.get("Launcher") == {"active": 1, "succeeded": 0, "failed": 0}
             and counts.get("Worker") == {"active": 2, "succeeded": 0, "failed": 0}
             and self._listed_hosts() == 2
@@ -192,8 +207,12 @@ class JobLifecycle:
         pods = self.mirror.all(PODS, self.namespace)
         return {pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in pods}
 
+    def _live_phases(self) -> dict[str, str]:
+        """Those of pods that have not ended: the pods of former tries stay."""
+        return {name: phase for name, phase in self._phases().items() if phase != "Succeeded"}
+
     def _launcher_pod(self) -> str:
-        names = (name for name in self._phases() if name.startswith(f"{JOB}-launcher"))
+        names = (name for name in self._live_phases() if name.startswith(f"{JOB}-launcher"))
         return next(names, "")
 
     def _listed_hosts(self) -> int:
@@ -220,11 +239,13 @@ def _normal_job(job: Manifest) -> Manifest:
 
 def _normal(each: Manifest) -> Manifest:
     metadata = each["metadata"]
+    notes = metadata.get("annotations", {})
     normal = {
         "labels": metadata.get("labels"),
         "owners": metadata.get("ownerReferences"),
         "spec": each.get("spec"),
-        "replacements": _times_replaced(metadata.get("annotations", {}).get(_REPLACEMENTS)),
+        "replacements": _times_replaced(notes.get(WORKER_REPLACEMENTS)),
+        "retries": json.loads(notes.get(LAUNCHER_RETRIES, "[]"))[:2],
         "phase": each.get("status", {}).get("phase"),
         "is ending": "deletionTimestamp" in metadata,
     }

@@ -8,6 +8,7 @@ at a time, and time passes only when a test says so.
 import asyncio
 import atexit
 import dataclasses
+import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -519,12 +520,18 @@ _UNREPEATABLE = (
     "lastUpdateTime",
     "mpi-operator.kubeflow.org/worker-replacements",
 )
+_RETRIES = "mpi-operator.kubeflow.org/launcher-retries"
 
 
 def _timeless(value: Any) -> Any:
     match value:
         case dict():
-            return {k: _timeless(v) for k, v in sorted(value.items()) if k not in _UNREPEATABLE}
+            return {
+                # Of the retries, only the numbers repeat.
+                k: json.loads(v)[:2] if k == _RETRIES else _timeless(v)
+                for k, v in sorted(value.items())
+                if k not in _UNREPEATABLE
+            }
         case list():
             return [_timeless(each) for each in value]
         case _:

@@ -29,6 +29,7 @@ UNITS_PER_NODE = PREFIX + "processing-units-per-node"
 # On the ConfigMap of a job: what the operator has to remember across restarts.
 WORKER_REPLACEMENTS = PREFIX + "worker-replacements"
 LAUNCHER_LAST_FAILURE = PREFIX + "launcher-last-failure"
+LAUNCHER_RETRIES = PREFIX + "launcher-retries"
 PROFILE = PREFIX + "profile"
 
 # Values of LOST_WORKERS.

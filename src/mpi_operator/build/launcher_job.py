@@ -19,6 +19,8 @@ from .ssh_secret import ssh_volume
 # NVIDIA's container runtime gives all GPUs of the node to a container unless it opts out.
 _NO_GPUS = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
+_LIMITS = ("activeDeadlineSeconds", "backoffLimit")
+
 # Kueue sets these while a job is suspended; Kubernetes allows changing them in a suspended Job.
 _SCHEDULING_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
@@ -29,17 +31,12 @@ def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
     It has no TTL: if it disappeared before the result is recorded, the operator would create and
     run it again.
     """
-    policy = job.spec.run_policy
-    limits = {
-        "activeDeadlineSeconds": policy.active_deadline_seconds,
-        "backoffLimit": policy.backoff_limit,
-    }
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,
         "metadata": metadata(job, names.launcher(job), labels.object_labels(job)),
         "spec": {
-            **{name: limit for name, limit in limits.items() if limit is not None},
+            **_limits(job),
             # Two launchers would do the work twice, so replace a pod only after it has ended.
             "podReplacementPolicy": "Failed",
             **pod_failure_policy(job),
@@ -52,14 +49,17 @@ def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
 def resumed(stored: Manifest, job: MPIJob, settings: Settings) -> Manifest:
     """A stored launcher, resumed with the scheduling directives of the job's current template.
 
-    The rest stays as stored, because Kubernetes allows no other changes.
+    Its limits are those of the job again: it may have been a retry, which had less of them. The
+    rest stays as stored, because Kubernetes allows no other changes.
     """
-    spec, template = stored["spec"], stored["spec"]["template"]
+    spec = {name: value for name, value in stored["spec"].items() if name not in _LIMITS}
+    template = spec["template"]
     wanted = _template(job, settings)
     return {
         **stored,
         "spec": {
             **spec,
+            **_limits(job),
             "suspend": False,
             "template": {
                 **template,
@@ -68,6 +68,12 @@ def resumed(stored: Manifest, job: MPIJob, settings: Settings) -> Manifest:
             },
         },
     }
+
+
+def _limits(job: MPIJob) -> Manifest:
+    policy = job.spec.run_policy
+    limits = (policy.active_deadline_seconds, policy.backoff_limit)
+    return {name: limit for name, limit in zip(_LIMITS, limits, strict=True) if limit is not None}
 
 
 def _template(job: MPIJob, settings: Settings) -> Manifest:

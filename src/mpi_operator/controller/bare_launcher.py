@@ -6,7 +6,7 @@ restarts of a Job, but not of a pod: that is done here.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpi_operator.api import names
 from mpi_operator.api.types import MPIJob
@@ -20,6 +20,7 @@ from .cached_types import (
     is_controlled_by,
     moment,
 )
+from .deadline import active_deadline
 from .decision import Decision
 from .observed import Observed
 from .problems import Problem, ProblemReason
@@ -63,18 +64,10 @@ def check_limits(seen: Observed, now: datetime) -> Decision:
     pod, policy = seen.bare_launcher, seen.job.spec.run_policy
     if pod is None:
         return Decision()
-    limit, deadline = policy.backoff_limit, policy.active_deadline_seconds
+    limit = policy.backoff_limit
     if limit is not None and pod_state.restarts(pod) >= max(limit, 1):
         message = f"Launcher {pod.metadata.name} reached its restart limit ({limit})"
-        return _failure(ProblemReason.BACKOFF_LIMIT, message)
-    if deadline is None:
-        return Decision()
+        problem = Problem(ProblemReason.BACKOFF_LIMIT, message, is_fatal=True, ends_launcher=True)
+        return Decision(problems=(problem,))
     began = seen.job.status.start_time or moment(pod.metadata.creation_timestamp) or now
-    wait = began + timedelta(seconds=deadline) - now
-    if wait > timedelta(0):
-        return Decision(requeue_after=wait)
-    return _failure(ProblemReason.DEADLINE, f"Job was active longer than {deadline}s")
-
-
-def _failure(reason: ProblemReason, message: str) -> Decision:
-    return Decision(problems=(Problem(reason, message, is_fatal=True, ends_launcher=True),))
+    return active_deadline(seen.job, began, now)

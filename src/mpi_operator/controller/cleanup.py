@@ -45,7 +45,8 @@ def _time_to_live(seen: Observed, now: datetime) -> timedelta | None:
         seen.job.spec.run_policy.ttl_seconds_after_finished,
         seen.job.status.completion_time,
     )
-    if ttl is None or completed is None or (seen.launcher is None and not _ttl_deletes_job(seen)):
+    is_left = seen.launcher or seen.former_launcher_pods or _ttl_deletes_job(seen)
+    if ttl is None or completed is None or not is_left:
         return None
     return completed + timedelta(seconds=ttl) - now
 
@@ -59,7 +60,10 @@ def _expiry(seen: Observed) -> Iterator[Action]:
 
 
 def _launcher_deletion(seen: Observed) -> Iterator[Action]:
-    """Delete the launcher, and with it its pods."""
+    """Delete the launcher, and with it its pods, and those of the launchers before it."""
+    for pod in seen.former_launcher_pods:
+        if not pod_state.is_terminating(pod):
+            yield delete(PODS, pod)
     if seen.launcher is not None and not seen.launcher.metadata.deletion_timestamp:
         yield delete(PODS if seen.bare_launcher else JOBS, seen.launcher)
 

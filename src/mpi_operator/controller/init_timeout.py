@@ -47,7 +47,8 @@ def _is_starting(seen: Observed) -> bool:
     has_run = any(map(partial(conditions.is_true, known), _RUNS))
     has_failed = seen.launcher is not None and seen.launcher.status.failed > 0
     has_ended = any(pod_state.has_ended(pod) for pod in seen.launcher_pods)
-    return not (has_run or has_failed or has_ended or _runs(seen))
+    is_retried = seen.retries.used > 0
+    return not (has_run or has_failed or has_ended or is_retried or _runs(seen))
 
 
 def _runs(seen: Observed) -> bool:
@@ -59,7 +60,7 @@ def _unreachable_worker(seen: Observed) -> str:
     """The worker that the first try of the launcher gave up on. Later tries are no start."""
     first = min(seen.launcher_pods, key=pod_state.by_age, default=None)
     failed = seen.launcher.status.failed if seen.launcher else 0
-    if first is None or failed > 1 or pod_state.ends(first) > 1:
+    if first is None or failed > 1 or seen.retries.used or pod_state.ends(first) > 1:
         return ""
     return unreachable_worker(seen, pod_state.last_words(first))
 

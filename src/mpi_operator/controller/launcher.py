@@ -1,7 +1,9 @@
 """When the launcher is created, started and stopped."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
+from mpi_operator.api.types import MPIJob
 from mpi_operator.build import launcher_job
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import JOBS, PODS
@@ -9,17 +11,22 @@ from mpi_operator.kube.resources import JOBS, PODS
 from . import pod_state
 from .actions import Action, AdoptLauncher, Create, Resume, delete, patch
 from .events import JobEvent, warning
+from .launcher_retry import may_try_again, retiring_actions, with_limits_left
 from .launcher_status import has_ended
 from .observed import Observed
 
 
-def starting_actions(seen: Observed, settings: Settings) -> Iterator[Action]:
+def starting_actions(seen: Observed, settings: Settings, now: datetime) -> Iterator[Action]:
     """Start the launcher as soon as it may."""
+    if seen.retired is not None:
+        yield from retiring_actions(seen)
+        return
     if seen.job.spec.launcher_waits and not seen.are_workers_ready:
         return
     launcher = seen.launcher
     if launcher is None:
-        yield _creation(seen, settings, suspend=False)
+        if not seen.retries.used or may_try_again(seen, now):
+            yield _creation(seen, with_limits_left(seen, now), settings, suspend=False)
     elif launcher.spec.suspend and launcher.status.active == 0:
         # While pods of the last run are ending, Kubernetes refuses to change their template.
         yield Resume(launcher.metadata.key, launcher.metadata.uid, seen.job)
@@ -38,8 +45,10 @@ def adopting_actions(seen: Observed) -> Iterator[Action]:
 
 def suspended_creation(seen: Observed, settings: Settings) -> Iterator[Action]:
     """Create the launcher so that it does not start."""
-    if seen.launcher is None:
-        yield _creation(seen, settings, suspend=True)
+    if seen.retired is not None:
+        yield from retiring_actions(seen)
+    elif seen.launcher is None:
+        yield _creation(seen, seen.job, settings, suspend=True)
 
 
 def stopping_actions(seen: Observed) -> Iterator[Action]:
@@ -52,8 +61,8 @@ def stopping_actions(seen: Observed) -> Iterator[Action]:
         yield patch(JOBS, launcher, {"spec": {"suspend": True}})
 
 
-def _creation(seen: Observed, settings: Settings, *, suspend: bool) -> Create:
-    manifest = launcher_job.launcher_job(seen.job, settings, suspend=suspend)
+def _creation(seen: Observed, job: MPIJob, settings: Settings, *, suspend: bool) -> Create:
+    manifest = launcher_job.launcher_job(job, settings, suspend=suspend)
     return Create(JOBS, manifest, _news(seen))
 
 

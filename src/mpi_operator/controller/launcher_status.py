@@ -7,7 +7,8 @@ Job knows whether a failure is the last one. `lost_workers` judges what a succes
 workers were lost.
 
 Kubernetes restarts a launcher that failed: with the restart policy `Never` in a new pod, which the
-Job counts; with `OnFailure` in the same pod, which the node counts.
+Job counts; with `OnFailure` in the same pod, which the node counts. `launcher_retry` restarts one
+that exited with 0 in a new Job, which `launcher_retries` counts.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,13 +27,13 @@ from .cached_types import JobCondition, Pod, StoredConfigMap, moment
 from .events import JobEvent, warning
 from .job_state import NO_FAILURE, JobState, LastFailure
 from .launcher_log import unreachable_worker
+from .launcher_retries import restart_limit, restarts_left
 from .observed import Observed
 from .problems import LONGEST_MESSAGE, shortened
 from .remote_shell_events import readable, remote_shell_event
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 
-USUAL_LIMIT = 6  # that of Jobs
 _BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 _POD_FAILURE_POLICY = "PodFailurePolicy"
 _MPIRUN = ("mpirun", "mpiexec", "orterun", "prterun")
@@ -167,12 +168,6 @@ def _last_failed(seen: Observed) -> Pod | None:
 # --- its restarts -----------------------------------------------------------------------------
 
 
-def restart_limit(job: MPIJob) -> int:
-    """How often a launcher may be restarted."""
-    limit = job.spec.run_policy.backoff_limit
-    return USUAL_LIMIT if limit is None else limit
-
-
 def restarts(seen: Observed) -> int:
     """How often a launcher was restarted in its pod."""
     return sum(pod_state.restarts(pod) for pod in seen.launcher_pods)
@@ -183,20 +178,28 @@ def launcher_events(
 ) -> Iterator[JobEvent]:
     """That the launcher was restarted, once the status is stored. Its end has its own event."""
     is_new = _failed(status) > _failed(seen.job.status) or restarts(seen) > known_restarts
-    failed, again = _failed(status), _restarts_in_live_pods(seen)
+    failed, again = _failed(status) - seen.retries.failed, _restarts_in_live_pods(seen)
     if not is_new or conditions.is_finished(status.conditions) or _is_failing(seen, failed, again):
         return
-    tries = f"{failed + again} of {restart_limit(seen.job)}"
+    tries = f"{seen.retries.used + failed + again} of {restart_limit(seen.job)}"
     yield warning(RESTARTED, f"Launcher is being restarted ({tries}): {_how_it_ended(seen)}")
+
+
+def tries_used(seen: Observed) -> int:
+    """How many tries were used up before the one of the launcher that succeeded."""
+    failed = seen.launcher.status.failed if seen.launcher else 0
+    pod = seen.successful_launcher
+    return seen.retries.used + failed + (pod_state.restarts(pod) if pod else 0)
 
 
 def is_restarting(seen: Observed) -> bool:
     """Whether a launcher has failed, will be tried again, and does not run at the moment."""
+    if seen.launcher is None:
+        return seen.retries.used > 0
     if not seen.launcher_is_under_way or launcher_runs(seen):
         return False
-    failed = seen.launcher.status.failed if seen.launcher else 0
-    again = _restarts_in_live_pods(seen)
-    return failed + again > 0 and not _is_failing(seen, failed, again)
+    failed, again = seen.launcher.status.failed, _restarts_in_live_pods(seen)
+    return seen.retries.used + failed + again > 0 and not _is_failing(seen, failed, again)
 
 
 def launcher_runs(seen: Observed) -> bool:
@@ -208,7 +211,7 @@ def launcher_runs(seen: Observed) -> bool:
 
 def _is_failing(seen: Observed, failed: int, again: int) -> bool:
     """Whether the Job will fail in a moment; it cuts the last restart in a pod short."""
-    limit = restart_limit(seen.job)
+    limit = restarts_left(seen.job, seen.retries)
     is_decided = seen.launcher is not None and seen.launcher.condition("FailureTarget") is not None
     return is_decided or failed > limit or again >= max(limit, 1)
 

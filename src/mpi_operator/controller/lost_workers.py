@@ -8,9 +8,13 @@ failed. But Open MPI may exit before the report is written. So a launcher that i
 has also failed if a worker was lost in its last seconds: that is why it exited. If all that is
 known is that a worker was lost, the job has succeeded and its message says so, unless its
 annotation says that it needs every worker.
+
+A launcher that has failed that way is tried again (`launcher_retry`) for as long as it has tries
+left. Then its job has failed.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations, conditions, names
@@ -19,12 +23,14 @@ from mpi_operator.api.types import ConditionType, Implementation, MPIJob
 from . import pod_state
 from .cached_types import Pod, moment
 from .decision import Decision, ahead
+from .failed_worker import failed_worker
 from .launcher_log import lost_contacts
-from .launcher_status import is_bare_mpirun, success_time
+from .launcher_retries import restart_limit
+from .launcher_status import is_bare_mpirun, success_time, tries_used
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .remote_shell_events import RemoteShellEvent
-from .replacement import Count, stored_counts
+from .replacement import Count, replacements, stored_counts
 
 # A node reports a container that ended within a second, and a little later where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
@@ -35,6 +41,8 @@ _TIME_TO_LEAVE = timedelta(seconds=5)
 _GRACE_PERIOD = timedelta(seconds=75)
 # Open MPI ends within two seconds of losing a worker, and Kubernetes reports that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
+# A Job is complete a second or two after its pod, which brings the job back by itself.
+_TIME_TO_COMPLETE = timedelta(seconds=10)
 
 _WORK_LOST = "Work on that worker probably did not complete"
 _SURVIVAL = (
@@ -52,7 +60,30 @@ def lost_workers(seen: Observed, now: datetime) -> Decision:
     if wait is not None:
         return Decision(requeue_after=wait)
     problem = _verdict(seen)
-    return Decision(problems=(problem,) if problem else ())
+    if problem is None or not problem.is_fatal:
+        return Decision(problems=(problem,) if problem else ())
+    if not _may_retry(seen, now):
+        return Decision(problems=(_final(seen, problem),))
+    if seen.launcher is not None and not seen.launcher.is_done:
+        return Decision(requeue_after=_TIME_TO_COMPLETE)  # until then its Job tracks the pods
+    return Decision(problems=(replace(problem, is_fatal=False, is_retried=True),))
+
+
+def _may_retry(seen: Observed, now: datetime) -> bool:
+    """Whether the launcher has tries left, and can have its workers back."""
+    if seen.bare_launcher is not None or tries_used(seen) >= restart_limit(seen.job):
+        return False
+    return not (failed_worker(seen).problems or replacements(seen, now).given_up)
+
+
+def _final(seen: Observed, problem: Problem) -> Problem:
+    """The problem, with why the launcher is not tried again, if it was before."""
+    used, limit = tries_used(seen), restart_limit(seen.job)
+    if not used or used < limit:
+        return problem
+    return replace(
+        problem, message=f"{problem.message}. Launcher was restarted {used} of {limit} times"
+    )
 
 
 def _verdict(seen: Observed) -> Problem | None:

@@ -15,6 +15,7 @@ from .bare_launcher import as_job, bare_launcher
 from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .job_state import JobState
+from .launcher_retries import stored_retries
 from .observed import Observed, Taken
 from .pinned_profile import pinned
 
@@ -58,13 +59,16 @@ class Observer:
         launcher = self._owned(self._caches.launchers, job, names.launcher(job))
         bare = None if launcher else bare_launcher(pods, job)
         config_map = self._owned(self._caches.config_maps, job, names.config_map(job))
-        return Observed(
+        retries = stored_retries(config_map)
+        seen = Observed(
             job=pinned(job, config_map),
             validation_errors=validation_errors,
             launcher=as_job(bare) if bare else launcher,
             launcher_pods=(bare,) if bare else tuple(_launcher_pods(pods, launcher)),
             bare_launcher=bare,
-            stray_launcher_pods=() if launcher else tuple(_stray_launcher_pods(pods, job)),
+            retries=retries,
+            former_launcher_pods=tuple(pod for pod in pods if _is_former_launcher(pod, job)),
+            stray_launcher_pods=() if launcher else tuple(_stray_pods(pods, job, retries.uid)),
             worker_pods=tuple(pod for pod in pods if _is_worker(pod, job)),
             service=self._owned(self._caches.services, job, names.service(job)),
             config_map=config_map,
@@ -74,6 +78,8 @@ class Observer:
             priorities=self._priorities(),
             state=state,
         )
+        is_retired = launcher is not None and launcher.metadata.uid == retries.uid
+        return seen.retiring(retries) if is_retired and not seen.is_finished else seen
 
     def _owned(self, cached: Cached[T] | None, job: MPIJob, name: str) -> T | None:
         found = cached.get(Key(job.metadata.namespace, name)) if cached else None
@@ -119,12 +125,20 @@ def _launcher_pods(pods: list[Pod], launcher: LauncherJob | None) -> Iterator[Po
             yield pod
 
 
-def _stray_launcher_pods(pods: list[Pod], job: MPIJob) -> Iterator[Pod]:
+def _stray_pods(pods: list[Pod], job: MPIJob, retired: str) -> Iterator[Pod]:
     """Pods of a launcher that no cache has: the Go operator labels only the pods, not the Job."""
     for pod in pods:
         owner = pod.metadata.controller
-        if owner is not None and (owner.kind, owner.name) == (JOBS.kind, names.launcher(job)):
+        if owner is None or owner.uid == retired:
+            continue
+        if (owner.kind, owner.name) == (JOBS.kind, names.launcher(job)):
             yield pod
+
+
+def _is_former_launcher(pod: Pod, job: MPIJob) -> bool:
+    """Whether a pod is of a launcher that was retried, so that the job itself keeps its log."""
+    is_launcher = labels.role_of(pod.metadata.labels) is labels.Role.LAUNCHER
+    return is_launcher and is_controlled_by(pod, job) and pod.metadata.name != names.launcher(job)
 
 
 def _is_worker(pod: Pod, job: MPIJob) -> bool:

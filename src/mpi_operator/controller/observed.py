@@ -5,7 +5,7 @@ It has only objects that the job controls. Other objects that have a name the jo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mpi_operator.api import conditions, names
@@ -16,6 +16,7 @@ from mpi_operator.build.config_map import DISCOVER_SCRIPT
 from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
 from .job_state import JobState
+from .launcher_retries import NO_RETRIES, LauncherRetries
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,15 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Retired:
+    """A launcher that lost a worker and makes way for the next one."""
+
+    job: LauncherJob
+    pods: tuple[Pod, ...]
+    why: str = ""  # empty once that is counted
+
+
+@dataclass(frozen=True)
 class Observed:
     """A job and its objects."""
 
@@ -41,6 +51,9 @@ class Observed:
     launcher: LauncherJob | None = None
     launcher_pods: tuple[Pod, ...] = ()
     bare_launcher: Pod | None = None  # the launcher, where it is a pod and not a Job
+    retries: LauncherRetries = NO_RETRIES
+    retired: Retired | None = None  # the launcher before this one, if it still exists
+    former_launcher_pods: tuple[Pod, ...] = ()  # of launchers that exist no more
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
     worker_pods: tuple[Pod, ...] = ()
     service: StoredService | None = None
@@ -63,6 +76,13 @@ class Observed:
     def launcher_is_under_way(self) -> bool:
         """Whether the launcher was started: from then on it decides the outcome of the job."""
         return self.launcher is not None and not self.launcher.spec.suspend
+
+    def retiring(self, retries: LauncherRetries, why: str = "") -> "Observed":
+        """The same job without its launcher, which makes way for the next one."""
+        if self.launcher is None:
+            return self
+        retired = Retired(self.launcher, self.launcher_pods, why)
+        return replace(self, launcher=None, launcher_pods=(), retired=retired, retries=retries)
 
     @cached_property
     def successful_launcher(self) -> Pod | None:

@@ -15,6 +15,8 @@ from .failed_worker import failed_worker
 from .host_list import list_hosts
 from .init_timeout import init_timeout
 from .launcher_log import LogRequest, check_log
+from .launcher_retries import NO_RETRIES
+from .launcher_retry import check_retry, keeping_actions, retry_events, with_retry
 from .launcher_status import has_ended, has_succeeded, last_failure
 from .lost_workers import lost_workers
 from .observed import Observed
@@ -52,6 +54,7 @@ def make_plan(seen: Observed, settings: Settings, now: datetime) -> Plan:
         cleaned = cleanup.clean_up(seen, settings, now)
         stages = [launcher.adopting_actions(seen), cleaned.actions]
         return _plan(stages, requeue_after=cleaned.requeue_after)
+    seen = with_retry(seen, now)
     if has_ended(seen):
         return _ending(seen, now)
     if seen.unreadable:  # what is not known must not be created, replaced or deleted
@@ -73,15 +76,20 @@ def _ending(seen: Observed, now: datetime) -> Plan:
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """Delete the pods. What they need is kept, and created if the job begins suspended."""
     granted = prerequisites.ensure_exec(seen, settings, now)
+    # Without its count, a launcher that makes way would seem to have succeeded.
+    retries = seen.retries if seen.retired else NO_RETRIES
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
         # The list goes before the hosts, which otherwise would seem to have vanished.
-        *prerequisites.config_map_actions(seen, settings, hosts=(), counts={}),
+        *prerequisites.config_map_actions(
+            seen, settings, hosts=(), counts={}, retries=retries, events=retry_events(seen)
+        ),
         *prerequisites.ensure_keys(seen, now).actions,
     ]
     removed = [
         *(delete(PODS, pod) for pod in seen.worker_pods if not pod_state.is_terminating(pod)),
+        *keeping_actions(seen),
         *cleanup.pod_group_deletion(seen, settings),
     ]
     # Last: if it is refused, workers must still be deleted.
@@ -95,8 +103,8 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     timeout, pods = init_timeout(seen, now), diagnose_pods(seen, now)
-    failed, limits = failed_worker(seen), check_limits(seen, now)
-    if ends := (*timeout.problems, *failed.problems, *limits.problems):
+    failed, limits, retry = failed_worker(seen), check_limits(seen, now), check_retry(seen, now)
+    if ends := (*timeout.problems, *failed.problems, *limits.problems, *retry.problems):
         return Plan(problems=(*ends, *_taken_problems(seen), *pods.problems))
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
@@ -106,7 +114,13 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
         *prerequisites.config_map_actions(
-            seen, settings, listed.hosts, replaced.counts, last_failure(seen), replaced.events
+            seen,
+            settings,
+            listed.hosts,
+            replaced.counts,
+            last_failure(seen),
+            seen.retries,
+            (*replaced.events, *retry_events(seen)),
         ),
         *keys.actions,
         *prerequisites.pod_group_actions(seen, settings),
@@ -114,8 +128,8 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     # Where a name is taken the job cannot be complete, and half a job only holds resources.
     blocked = bool(seen.taken)
     workers = Decision() if blocked else worker_set.creations(seen, replaced, settings, now)
-    started = [] if blocked else launcher.starting_actions(seen, settings)
-    removed = [*worker_set.deletions(seen, replaced), *lost.actions]
+    started = [] if blocked else launcher.starting_actions(seen, settings, now)
+    removed = [*worker_set.deletions(seen, replaced), *lost.actions, *keeping_actions(seen)]
     return _plan(
         [granted.actions, prepared, removed, workers.actions, started],
         problems=[
@@ -132,6 +146,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             pods.requeue_after,
             timeout.requeue_after,
             limits.requeue_after,
+            retry.requeue_after,
             keys.requeue_after,
             granted.requeue_after,
             workers.requeue_after,

@@ -20,6 +20,7 @@ from .cached_types import StoredConfigMap
 from .decision import Decision
 from .events import JobEvent
 from .job_state import NO_FAILURE, LastFailure
+from .launcher_retries import NO_RETRIES, LauncherRetries, retries_annotation, stored_retries
 from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
 from .pinned_profile import pins
@@ -48,13 +49,18 @@ def config_map_actions(
     hosts: Iterable[int],
     counts: Counts,
     failure: LastFailure = NO_FAILURE,
+    retries: LauncherRetries = NO_RETRIES,
     events: tuple[JobEvent, ...] = (),
 ) -> Iterator[Action]:
     """Create the ConfigMap, or patch it if it differs from what it should contain.
 
     Its annotations are what must survive a restart of the operator.
     """
-    notes = {**replacement.as_annotation(counts), **failure_annotation(failure)}
+    notes = {
+        **replacement.as_annotation(counts),
+        **failure_annotation(failure),
+        **retries_annotation(retries),
+    }
     pin = pins(seen.job)
     wanted = config_map.config_map(seen.job, hosts, settings, notes | pin)
     stored = seen.config_map
@@ -65,6 +71,7 @@ def config_map_actions(
     known = {
         **replacement.as_annotation(replacement.stored_counts(stored)),
         **failure_annotation(stored_failure(stored)),
+        **retries_annotation(stored_retries(stored)),
     }
     data = {**wanted["data"], **_kept(seen, stored)}
     if stored.data != data or notes != known:

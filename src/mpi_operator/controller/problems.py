@@ -46,6 +46,7 @@ class Problem:
     message: str
     is_fatal: bool = False
     ends_launcher: bool = False  # the job fails even where its launcher is under way
+    is_retried: bool = False  # the launcher is tried again because of it
 
 
 def refusal(error: errors.ApiError, what: str, *, is_template: bool = False) -> Problem:

@@ -26,6 +26,7 @@ from mpi_operator.api.types import (
 
 from . import pod_state
 from .cached_types import moment
+from .launcher_retry import with_retry
 from .launcher_status import (
     failure,
     has_ended,
@@ -71,6 +72,7 @@ def status_of(seen: Observed, problems: Sequence[Problem], now: datetime) -> MPI
     """The status that a job should have."""
     if seen.is_finished:
         return _kept(seen)
+    seen = with_retry(seen, now)
     stored, is_judged = seen.job.status, _is_judged(seen, now)
     now = now.replace(microsecond=0)
     problem = most_important(problems)
@@ -274,14 +276,15 @@ def _replica_statuses(seen: Observed, end: End | None) -> ReplicaStatuses:
 
 
 def _launcher_status(seen: Observed, end: End | None) -> ReplicaStatus | None:
+    former = seen.retries.failed
     if seen.launcher is None:
-        return None
+        return ReplicaStatus(failed=former) if seen.retries.used else None
     running = sum(pod_state.is_running(pod) for pod in seen.launcher_pods)
     succeeded = end is not None and end.kind is ConditionType.SUCCEEDED
     return ReplicaStatus(
         active=0 if end else running,
         succeeded=int(succeeded),
-        failed=max(seen.launcher.status.failed, 0),
+        failed=former + max(seen.launcher.status.failed, 0),
     )
 
 

@@ -178,6 +178,17 @@ def test_a_resumed_launcher_loses_no_key_and_keeps_no_key_of_a_directive():
     assert after["spec"]["template"]["spec"]["nodeSelector"] == {"gpu": "a100"}
 
 
+def test_a_resumed_launcher_has_all_of_its_limits_again():
+    """It may have been a retry, for which less of them was left."""
+    limited = make_job(runPolicy={"backoffLimit": 4, "activeDeadlineSeconds": 100})
+    left = {"backoffLimit": 1, "activeDeadlineSeconds": 7}
+    before = stored()
+    before["spec"] |= left
+    assert left.keys() - resumed(before, make_job(), NONE)["spec"].keys() == left.keys()
+    after = resumed(before, limited, NONE)["spec"]
+    assert (after["backoffLimit"], after["activeDeadlineSeconds"]) == (4, 100)
+
+
 def test_the_rest_of_a_resumed_launcher_is_as_stored():
     before = stored(launcher=pods(DIRECTIVES | {"priorityClassName": "low"}, image="old"))
     after = resumed(before, make_job(launcher=pods(image="new")), NONE)

@@ -44,11 +44,11 @@ BEFORE = Count(1, "", NOW - RAN - timedelta(seconds=1))
 
 
 def running(**changes):
-    """A job whose launcher and workers have been running for five minutes."""
+    """A job whose launcher and workers have been running for five minutes, for the only time."""
     began = timestamp(NOW - RAN)
     condition = {"type": "Running", "status": "True", "lastTransitionTime": began}
     status = {"startTime": began, "conditions": [condition]}
-    return a_job(status=status, **changes)
+    return a_job(status=status, **{"policy": {"backoffLimit": 0}, **changes})
 
 
 JOB = running()
@@ -143,7 +143,7 @@ def test_a_job_with_the_annotation_needs_every_worker():
 
 def launched_by(*command, **changes):
     """A running job whose launcher runs this, as its template says."""
-    manifest = a_manifest(**changes)
+    manifest = a_manifest(policy={"backoffLimit": 0}, **changes)
     template = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
     template["spec"]["containers"][0]["command"] = list(command)
     return msgspec.structs.replace(JOB, spec=decode_job(manifest).spec)

@@ -84,6 +84,7 @@ jobs = st.fixed_dictionaries(
                 annotations.WRITTEN_IN: st.sampled_from([*PROFILES]),
                 annotations.LAUNCHER_RESTART_POLICY: st.just("ExitCode"),
                 annotations.WORKER_RESTART_POLICY: st.sampled_from(["Always", "ExitCode"]),
+                annotations.LOST_WORKERS: st.just("fail"),
             },
         ),
     },
@@ -130,11 +131,13 @@ def test_executing_a_plan_twice_is_the_same_as_once(job, history):
 def test_a_finished_job_never_creates_anything_and_stays_finished(job, history, later_history):
     world = happen(World(**job), history).settle()
     world.resume()
-    world.rest()
-    world.all_workers_run()
-    world.rest()
-    world.launcher_completes()
-    world.settle()
+    for _ in range(LIMIT + 2):  # a launcher that lost a worker is tried again
+        world.pass_time(10)
+        world.rest()
+        world.all_workers_run()
+        world.rest()
+        world.launcher_completes()
+        world.rest()
     assert conditions.is_finished(world.job.status.conditions)
     made, status = len(world.created), world.job.status
     happen(world, later_history).rest()
@@ -297,6 +300,38 @@ def lose(world, fate, index):
     """Lose a worker that runs. A worker at its replacement limit stays until a user deletes it."""
     if world.pods.get(f"pi-worker-{index}") == "Running":
         getattr(world, fate)(index)
+
+
+@EXAMPLES
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*FATES, "worker_is_drained"]),
+            st.integers(0, 1),
+            st.lists(steps("reconcile", "settle", "restart", "kubernetes_acts"), max_size=4),
+        ),
+        max_size=LIMIT + 2,
+    )
+)
+def test_however_workers_are_lost_a_launcher_is_tried_up_to_the_limit(losses):
+    needs_all = {annotations.LOST_WORKERS: "fail", annotations.MAX_WORKER_REPLACEMENTS: "9"}
+    world = running_world(2, policy={"backoffLimit": LIMIT}, annotations=needs_all)
+    for fate, index, meanwhile in losses:
+        world.pass_time(60)
+        getattr(world, fate)(index)
+        world.launcher_completes()
+        happen(world, [*meanwhile, Step("kubernetes_acts"), Step("rest")])
+        world.pass_time(600)  # replacements of one worker come later and later
+        happen(world, [Step("rest"), Step("all_workers_run"), Step("rest")])
+        happen(world, [Step("launcher_runs"), Step("rest")])
+    world.pass_time(60)
+    world.launcher_completes()
+    world.rest()
+    end = "Failed" if len(losses) > LIMIT else "Succeeded"
+    assert world.conditions.keys() & {"Failed", "Succeeded"} == {end}
+    tries = 1 + min(len(losses), LIMIT)
+    assert world.created.count((JOBS, "pi-launcher")) == tries
+    assert len(world.launcher_pods) == tries
 
 
 @EXAMPLES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.api.annotations import LOST_WORKERS
+from mpi_operator.api.annotations import LOST_WORKERS, MAX_WORKER_REPLACEMENTS
 from mpi_operator.build.scripts import Event
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.kube import errors
@@ -474,7 +474,10 @@ def test_a_lost_lease_causes_no_requeue():
 
 
 def test_a_launcher_that_ends_while_a_plan_is_carried_out_is_judged():
-    world = running_world(annotations={LOST_WORKERS: "fail"})
+    world = running_world(
+        annotations={LOST_WORKERS: "fail", MAX_WORKER_REPLACEMENTS: "1"},
+        policy={"backoffLimit": 0},
+    )
     world.pass_time(60)
     world.worker_vanishes(1)
 
