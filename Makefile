@@ -158,7 +158,7 @@ bench-training: images binaries ## Measure the operator's overhead on a training
 	$(BIN)/python -m benchmarks.training
 
 .PHONY: soak
-soak: soak-conversion soak-starts soak-exec soak-api ## Look for rare failures: the targets below (hours)
+soak: soak-conversion soak-starts soak-exec soak-lost-workers soak-api ## Look for rare failures: the targets below (hours)
 
 .PHONY: soak-conversion
 soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
@@ -175,6 +175,10 @@ soak-starts: binaries images ## Start each MPI n times (n=25), as root and not, 
 .PHONY: soak-exec
 soak-exec: binaries images ## The same by exec, n times (n=50), with images that have no sshd (root)
 	MPI_OPERATOR_STARTS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_exec.py -k ranks_run
+
+.PHONY: soak-lost-workers
+soak-lost-workers: binaries images ## Delete workers at random and kill the operator, n jobs of each MPI (n=30): all succeed (root)
+	MPI_OPERATOR_LOSSES=$(or $(n),30) $(PYTEST) -x -q tests/cluster/operator/test_lost_workers.py
 
 .PHONY: setup
 setup: $(READY) ## Create the virtual environment

@@ -307,6 +307,23 @@ class ClientContract:
         child = await client.get(CONFIG_MAPS, "child", namespace)
         assert "ownerReferences" not in child["metadata"]
 
+    async def test_an_object_goes_with_the_owner_that_it_has_now(
+        self, client: Client, namespace: str
+    ):
+        old = await client.create(CONFIG_MAPS, config_map("old", namespace))
+        new = await client.create(CONFIG_MAPS, config_map("new", namespace))
+        await client.create(CONFIG_MAPS, self.owned_by(old, "witness", namespace))
+        await client.create(CONFIG_MAPS, self.owned_by(old, "child", namespace))
+        owners = self.owned_by(new, "child", namespace)["metadata"]["ownerReferences"]
+        change = {"metadata": {"ownerReferences": owners}}
+        await client.patch(CONFIG_MAPS, "child", change, namespace)
+        await client.delete(CONFIG_MAPS, "old", namespace)
+        await until(lambda: self.is_gone(client, "witness", namespace))
+        child = await client.get(CONFIG_MAPS, "child", namespace)
+        assert child["metadata"]["ownerReferences"] == owners
+        await client.delete(CONFIG_MAPS, "new", namespace)
+        await until(lambda: self.is_gone(client, "child", namespace))
+
     @staticmethod
     def owned_by(owner: Manifest, name: str, namespace: str) -> Manifest:
         reference = {

@@ -21,6 +21,7 @@ def manifest(
     policy: Manifest | None = None,
     probe: Manifest | None = None,
     restart_policy: str = "Never",
+    annotations: Manifest | None = None,
     **spec: Any,
 ) -> Manifest:
     """A job whose pods run shell scripts. A failed launcher gets a new pod, unless its
@@ -32,7 +33,7 @@ def manifest(
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
-        "metadata": {"name": "pi", "namespace": namespace},
+        "metadata": {"name": "pi", "namespace": namespace, "annotations": annotations or {}},
         "spec": {"runPolicy": policy or {}, "mpiReplicaSpecs": roles, **spec},
     }
 
@@ -137,6 +138,12 @@ class JobDriver:
         listing = await self.cluster.list(EVENTS, self.namespace)
         found = [each for each in listing.items if each["reason"] == reason]
         return [each.get("message") or each.get("note") or "" for each in found]
+
+    async def until_event(self, reason: str, seconds: float = 10) -> None:
+        async def is_there() -> bool:
+            return bool(await self.events(reason))
+
+        await until(is_there, seconds)
 
     def lines(self, name: str) -> list[str]:
         """The words that pods have written to a file."""

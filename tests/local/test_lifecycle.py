@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mpi_operator import embedded
+from mpi_operator.api.annotations import LOST_WORKERS
 from mpi_operator.embedded import MPI_JOBS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from mpi_operator.local.sandbox.protocol import Kind
@@ -178,10 +179,7 @@ async def test_a_killed_worker_is_replaced(job, run):
     [process] = processes(run, "default/pi-worker-1")
     os.kill(process, signal.SIGKILL)
 
-    async def is_replaced():
-        return bool(await job.events("WorkerReplaced"))
-
-    await until(is_replaced, 10)
+    await job.until_event("WorkerReplaced")
     await job.until_workers(running(0, 1))
     after = await job.cluster.get(PODS, "pi-worker-1", "default")
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
@@ -190,6 +188,22 @@ async def test_a_killed_worker_is_replaced(job, run):
     assert "signal 9" in message
     job.finish()
     assert (await job.end()).startswith("Succeeded")
+
+
+@both_kinds
+async def test_a_launcher_that_lost_a_worker_and_exited_with_0_is_tried_again(job, run):
+    until_told = "while ! test -e done && ! rm lost 2> /dev/null; do sleep 0.02; done"
+    await job.submit(f"{NOTE_START}; {until_told}", annotations={LOST_WORKERS: "fail"})
+    await job.until_runs()
+    [process] = processes(run, "default/pi-worker-1")
+    os.kill(process, signal.SIGKILL)
+    await job.until_event("WorkerReplaced")
+    (job.directory / "lost").touch()
+    await job.until_lines("starts", ["launcher"] * 2, 20)
+    job.finish()
+    assert (await job.end()).startswith("Succeeded")
+    assert await job.exit_codes() == [0, 0]
+    assert len(await job.events("LauncherRestarted")) == 1
 
 
 async def test_the_launcher_waits_for_ready_workers(job):
