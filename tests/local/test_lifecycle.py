@@ -199,7 +199,7 @@ async def test_a_launcher_that_lost_a_worker_and_exited_with_0_is_tried_again(jo
     os.kill(process, signal.SIGKILL)
     await job.until_event("WorkerReplaced")
     (job.directory / "lost").touch()
-    await job.until_lines("starts", ["launcher"] * 2, 20)
+    await job.until_lines("starts", ["launcher"] * 2, 60)
     job.finish()
     assert (await job.end()).startswith("Succeeded")
     assert await job.exit_codes() == [0, 0]

@@ -318,7 +318,7 @@ def test_however_workers_are_lost_a_launcher_is_tried_up_to_the_limit(losses):
     world = running_world(2, policy={"backoffLimit": LIMIT}, annotations=needs_all)
     for fate, index, meanwhile in losses:
         world.pass_time(60)
-        getattr(world, fate)(index)
+        lose(world, fate, index)
         world.launcher_completes()
         happen(world, [*meanwhile, Step("kubernetes_acts"), Step("rest")])
         world.pass_time(600)  # replacements of one worker come later and later
