@@ -168,7 +168,7 @@ class JobLifecycle:
     def snapshot(self) -> Snapshot:
         """The objects, without what differs from run to run."""
         objects = {
-            f"{resource.kind} {each['metadata']['name']}": _normal(each)
+            f"{resource.kind} {each['metadata']['name']}{_suffix(each)}": _normal(each)
             for resource in _OWNED
             for each in self.mirror.all(resource, self.namespace)
             if each["metadata"]["name"].startswith(JOB)
@@ -252,6 +252,11 @@ def _normal(each: Manifest) -> Manifest:
     # Keys are random: that they are there is what matters.
     data = each.get("data")
     return normal | {"data": sorted(data or ()) if each.get("type") else data}
+
+
+def _suffix(each: Manifest) -> str:
+    """What tells the pod of a former try from the current one: their names are random."""
+    return " of a former try" if each.get("status", {}).get("phase") == "Succeeded" else ""
 
 
 def _times_replaced(text: str | None) -> dict[str, int]:
