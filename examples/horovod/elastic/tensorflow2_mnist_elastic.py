@@ -30,6 +30,9 @@ def main() -> None:
     hvd.init()
     model = network()
     optimizer = tf.keras.optimizers.legacy.SGD(LEARNING_RATE * hvd.size())
+    # Reading it creates it: a rank that joins must have all variables that the others have, or they
+    # wait for each other for ever.
+    assert optimizer.iterations == 0
     progress = Progress(arguments.steps)
 
     @tf.function

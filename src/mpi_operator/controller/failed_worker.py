@@ -1,13 +1,15 @@
 """Workers whose failure ends their job: they are not replaced, and the launcher is stopped.
 
 That depends on the job: v1 ends with any worker that failed, and with the restart policy `ExitCode`
-the exit code decides. Workers that are deleted are always replaced.
+the exit code decides. Workers that are deleted are always replaced, and so are those of a launcher
+that asks for the list of hosts: it goes on with the others.
 """
 
 from mpi_operator.api import annotations
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.profiles import profile
-from mpi_operator.api.types import WorkerSpec
+from mpi_operator.api.types import MPIJob, WorkerSpec
+from mpi_operator.build.config_map import DISCOVER_SCRIPT
 from mpi_operator.build.restart_policies import uses_exit_codes
 
 from . import pod_state
@@ -33,7 +35,17 @@ def _is_final(seen: Observed, worker: WorkerSpec, pod: Pod) -> bool:
         code = pod_state.exit_code(pod, main_container(seen.job, worker)["name"])
         if code:
             return code < annotations.FIRST_RETRYABLE
-    return profile(seen.job).failed_worker_fails_job
+    return profile(seen.job).failed_worker_fails_job and not _survives(seen.job)
+
+
+def _survives(job: MPIJob) -> bool:
+    """Whether the launcher goes on without a worker that it lost, as far as the job tells."""
+    if policy := annotations.lost_workers(job.metadata.annotations):
+        return policy == annotations.SURVIVE
+    container = main_container(job, job.spec.launcher)
+    words: list[str] = [*(container.get("command") or ()), *(container.get("args") or ())]
+    # As in `horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh`.
+    return any(DISCOVER_SCRIPT in str(word) for word in words)
 
 
 def _problem(final: list[Pod]) -> Problem:

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -92,12 +92,19 @@ async def test_elastic_training_goes_on_while_workers_come_and_go(
     await trains_with(lab, name, 1)
 
     done = await steps(lab, name)
-    assert [step.number for step in done] == list(range(1, len(done) + 1))
+    assert done[0].number == 1
+    assert all(_follows(before, after) for before, after in pairwise(done)), done
     phases = [list(each) for _, each in groupby(done, key=lambda step: step.ranks)]
     assert [phase[0].ranks for phase in phases] == [2, 3, 2, 1]
     losses = [mean(step.loss for step in phase) for phase in phases]
     assert losses == sorted(losses, reverse=True), losses
     assert await lab.restarts(name) == 0
+
+
+def _follows(before: Step, after: Step) -> bool:
+    """Whether no step was lost. The last one is repeated if only the rank that died had it."""
+    has_changed = after.ranks != before.ranks
+    return after.number == before.number + 1 or (has_changed and after.number == before.number)
 
 
 def _with_small_requests(path: Path) -> str:

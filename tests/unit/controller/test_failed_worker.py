@@ -94,6 +94,31 @@ def test_which_failures_end_the_job(annotations, worker, reason):
     assert names_deleted(plan) == ([] if reason else ["Pod pi-worker-1"])
 
 
+ELASTIC = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policy", "is_fatal"),
+    [
+        pytest.param(ELASTIC, {}, False, id="elastic"),
+        pytest.param(["-c", "exec $(discover_hosts.sh)"], {}, False, id="in a script"),
+        pytest.param(ELASTIC, {f"{PREFIX}lost-workers": "fail"}, True, id="needs every worker"),
+        pytest.param(["python"], {f"{PREFIX}lost-workers": "survive"}, False, id="says so"),
+        pytest.param(["python"], {}, True, id="another one"),
+    ],
+)
+def test_a_launcher_of_v1_that_asks_for_the_hosts_goes_on_without_a_worker(
+    arguments, policy, is_fatal
+):
+    container = {"name": "mpi", "image": "i", "command": ["horovodrun"], "args": arguments}
+    launcher = {"template": {"spec": {"containers": [container]}}}
+    job = a_job(annotations=V1 | policy, launcher=launcher)
+    pods = [a_worker(job, 0), a_worker(job, 1, "Failed", **ended(137))]
+    plan = make_plan(observed(job, pods, launcher=a_launcher(job)), PLAIN, NOW)
+    assert bool(fatal(plan)) == is_fatal
+    assert names_deleted(plan) == ([] if is_fatal else ["Pod pi-worker-1"])
+
+
 @pytest.mark.parametrize("phase", ["Running", "Pending", "Succeeded", "Unknown"])
 def test_a_worker_that_has_not_failed_ends_nothing(phase):
     assert fatal(plan_with(V1, phase)) == []
