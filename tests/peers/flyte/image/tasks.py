@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from typing import Any
 
 from flytekit import Resources, task
@@ -22,6 +23,7 @@ def job(*, launch: list[str] | None = None, restart: Any = None, **options: Any)
 
 def say_rank(rank: int | str, size: int | str) -> None:
     print(f"rank {rank} of {size} on {socket.gethostname()}", flush=True)
+    time.sleep(5)  # as long as even a busy Flyte takes to look twice
 
 
 def meet() -> None:
