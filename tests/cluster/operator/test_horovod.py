@@ -150,7 +150,8 @@ async def test_static_training_runs_by_every_known_command_line(lab: Lab, cluste
 
     for name in (*COMMANDS, "tensorflow-mnist"):
         log = await lab.log(name)
-        assert await lab.ranks(name) == one_rank_each(name), log
+        # Elastic Horovod numbers hosts as it likes.
+        assert sorted((await lab.ranks(name)).values()) == sorted(one_rank_each(name).values()), log
         end = "trained for 20 steps" if name == "flyte-horovod" else "have the same weights"
         assert end in log, log
 
