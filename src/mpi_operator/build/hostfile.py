@@ -35,8 +35,9 @@ def discover_script(job: MPIJob, running: Iterable[int], settings: Settings) -> 
 def _hosts(job: MPIJob, workers: Iterable[str], settings: Settings) -> list[str]:
     """The hosts of these workers, by DNS names; exec wants the names of the pods themselves.
 
-    A launcher without workers has its bare name, which needs no DNS. Its DNS name may not exist
-    yet, and `mpirun` then takes it for another host.
+    A launcher that never has workers has its bare name, which needs no DNS. Its DNS name may not
+    exist yet, and `mpirun` then takes it for another host. One whose workers have left keeps its
+    name: an elastic launcher would take it for another host, too.
     """
     launchers = [names.launcher(job)] if job.spec.run_launcher_as_worker else []
     pods = [*launchers, *workers]
@@ -47,7 +48,8 @@ def _hosts(job: MPIJob, workers: Iterable[str], settings: Settings) -> list[str]
 
 def _is_own_host(job: MPIJob) -> bool:
     """Whether the launcher is the only host, under a host name of its own."""
-    return job.spec.worker_count == 0 and not job.spec.launcher.template["spec"].get("hostNetwork")
+    uses_host_name = job.spec.launcher.template["spec"].get("hostNetwork")
+    return job.spec.worker is None and not uses_host_name
 
 
 def discovered(job: MPIJob, script: str) -> frozenset[int]:

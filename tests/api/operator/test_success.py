@@ -66,5 +66,5 @@ async def test_a_job_without_workers_is_its_launcher(shared: Jobs) -> None:
     job = without(mpijob("alone", runLauncherAsWorker=True), "spec.mpiReplicaSpecs.Worker")
     await shared.submit(job)
     await shared.finish("alone", workers=0)
-    assert await shared.hosts("alone") == [f"alone-launcher.alone.{shared.namespace}.svc:1"]
+    assert await shared.hosts("alone") == ["alone-launcher:1"]
     assert set((await shared.status("alone"))["replicaStatuses"]) == {"Launcher"}

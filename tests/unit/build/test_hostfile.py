@@ -37,7 +37,7 @@ ON_NODE = pods({"hostNetwork": True})
         pytest.param(
             make_job(**BOTH, worker={"replicas": 0}),
             NONE,
-            "pi-launcher slots=1\n",
+            "pi-launcher.pi.lab.svc slots=1\n",
             id="Open MPI, zero workers leave the launcher",
         ),
         pytest.param(
