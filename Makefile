@@ -87,6 +87,7 @@ test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; 
 
 # The tests of adoption install other operators and their CRDs, so they have a cluster of their own. With k= there may be none.
 ADOPTION := tests/peers/adoption
+REAL_HOROVOD := tests/peers/horovod
 define peers
 $(PYTEST) -o cache_dir=$(PEERS_CACHE)/$(1) $(3) $(2) || \
 	  { code=$$?; [ $$code = 5 -a -n '$(k)' ] || { [ $$code = 1 ] && scripts/test-again $(BIN)/python $(PEERS_CACHE)/$(1) $(2); }; }
@@ -97,8 +98,15 @@ endef
 test-peers: setup ## Run the tests with programs of others, such as Kueue and Flyte, on two nodes (11 min, first time 15 more; root)
 	@$(MAKE) --no-print-directory images IF_POSSIBLE=--if-possible
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes peers
-	$(call peers,others,tests/peers,--ignore=$(ADOPTION))
+	$(call peers,others,tests/peers,--ignore=$(ADOPTION) --ignore=$(REAL_HOROVOD))
 	$(call peers,adoption,$(ADOPTION))
+
+# Apart from the other peers: its image alone is compiled for minutes, and has 850 MB to load onto each node.
+.PHONY: test-horovod
+test-horovod: setup ## Train with real TensorFlow and Horovod on two nodes: elastic, static, the benchmark (6 min, first time 15 more; root)
+	$(BIN)/python -m devcluster.image_builds mpi-operator kubectl-delivery pi-openmpi horovod-examples tensorflow-benchmarks
+	$(BIN)/python -m devcluster build --if-possible control-plane nodes
+	$(call peers,horovod,$(REAL_HOROVOD))
 
 .PHONY: coverage
 coverage: test-packages ## Measure how much of src the unit and local tests cover; fails below 90 % (5 min)

@@ -23,7 +23,7 @@ _DEBIAN_SECONDS = "30 seconds"
 
 def provide(names: Iterable[str] = (), *, say: Say = say_to_stderr) -> dict[str, Path]:
     """The archives of these images, or of all; missing ones are built."""
-    chosen = list(names) or list(catalog.archived())
+    chosen = list(names) or list(catalog.usual())
     wanted = {name: archive_of(IMAGES[name]) for name in chosen}
     if not _missing(wanted):
         return wanted

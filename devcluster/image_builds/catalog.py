@@ -31,6 +31,8 @@ class Image:
     """Whether layers are cached, because only the last inputs change often."""
     is_archived: bool = True
     """Whether nodes need it; the others are only used to build these."""
+    is_heavy: bool = False
+    """Whether it is built only for those who ask for it by name."""
 
     @property
     def directory(self) -> Path:
@@ -184,6 +186,7 @@ _ALL = (
         suite=BOOKWORM,
         needs=("horovod",),
         usual="10 seconds",
+        is_heavy=True,
     ),
     Image(
         name="tensorflow-benchmarks",
@@ -193,6 +196,7 @@ _ALL = (
         suite=BOOKWORM,
         needs=("horovod",),
         usual="10 seconds",
+        is_heavy=True,
     ),
     Image(
         name="flyte",
@@ -240,6 +244,11 @@ def with_needs(names: Iterable[str]) -> list[Image]:
     for name in names:
         add(name)
     return list(ordered.values())
+
+
+def usual() -> Iterator[str]:
+    """The names of the images that are built by default."""
+    return (name for name in archived() if not IMAGES[name].is_heavy)
 
 
 def archived() -> Iterator[str]:

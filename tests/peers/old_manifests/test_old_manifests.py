@@ -17,7 +17,7 @@ VERSIONS = ("v1", "v1alpha2", "v1alpha1")
 TRAINING = "v1alpha2/allreduce-benchmark.yaml"
 ELASTIC = "v1/elastic-v1.yaml"
 KSONNET = [f"v1alpha1/mpi-job-{kind}.yaml" for kind in ("simple", "custom")]
-BENCHMARK = "v1alpha2/tensorflow-benchmarks.yaml"  # tests/cluster/operator/test_horovod.py runs it
+BENCHMARK = "v1alpha2/tensorflow-benchmarks.yaml"  # tests/peers/horovod runs it
 FIRST_JOBS = [f"{version}/pi-{version}.yaml" for version in VERSIONS]
 PATIENCE = 90
 # A kubelet may take more than a minute to update the script that lists the hosts.

@@ -93,7 +93,7 @@ def test_a_key_follows_from_the_inputs_of_all_that_an_image_is_made_of(monkeypat
 
 def test_archives_that_are_there_need_no_tool(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    wanted = [IMAGES[name] for name in catalog.archived()]
+    wanted = [IMAGES[name] for name in catalog.usual()]
     building.directory().mkdir(parents=True)
     for image in wanted:
         building.archive_of(image).touch()
