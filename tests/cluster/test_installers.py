@@ -107,7 +107,6 @@ class WithMpijob:
     """By our own command."""
 
     def __init__(self, cluster: Cluster, home: Path) -> None:
-        self._cluster = cluster
         self._environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -125,8 +124,6 @@ class WithMpijob:
 
     def uninstall(self) -> None:
         self._mpijob("uninstall")
-        kubectl = self._cluster.kubectl
-        kubectl("wait", "namespace/mpi-operator", "--for=delete", "--timeout=120s")
 
     def _mpijob(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "mpi_operator", *arguments]
@@ -169,6 +166,8 @@ def test_a_running_job_does_not_notice_changes_of_the_operator(
     assert pod_problems(cluster, name) == []
     cluster.kubectl("delete", "mpijob.v2beta1.kubeflow.org", name)
     installer.uninstall()
+    # Helm takes over no CRD of another installer.
+    cluster.kubectl("delete", "crd", "mpijobs.kubeflow.org")
 
 
 def start(cluster: Cluster, name: str) -> None:

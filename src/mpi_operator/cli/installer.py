@@ -1,5 +1,6 @@
 """Puts the objects of an installation onto a cluster, and takes them away again."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from mpi_operator.kube.resources import (
 
 from .outcome import CommandError
 
+_SECONDS = 0.5  # between two reads
 _MANAGER = "mpijob"
 _CRD = "mpijobs.kubeflow.org"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -76,6 +78,19 @@ async def delete(client: HttpClient, objects: Iterable[Manifest]) -> AsyncIterat
         except errors.NotFound:
             continue
         yield Change(Effect.DELETED, each)
+
+
+async def are_gone(client: HttpClient, objects: Iterable[Manifest], seconds: float) -> bool:
+    """Wait until deleted objects do not exist any more: namespaces and CRDs take their time."""
+    left = [*objects]
+    try:
+        async with asyncio.timeout(seconds):
+            while left:
+                left = [each for each in left if await _found(client, each)]
+                await asyncio.sleep(_SECONDS if left else 0)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def without_webhooks(client: HttpClient) -> Change | None:

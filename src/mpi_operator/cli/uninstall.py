@@ -17,6 +17,7 @@ from .cluster import Chosen, cluster_options, connected
 from .format import counted
 from .outcome import CommandError, asynchronous
 
+_TIMEOUT = 120.0
 _CRD, _NAMESPACE = "CustomResourceDefinition", "Namespace"
 
 
@@ -58,8 +59,12 @@ async def uninstall_command(
         if chosen.has_webhooks and (change := await installer.without_webhooks(client)):
             click.echo(change)
         crds = [manifests.crd(chosen)] if delete_jobs else []
+        deleted = []
         async for each in installer.delete(client, [*crds, *await _objects(client, chosen)]):
             click.echo(each)
+            deleted.append(each.manifest)
+        if not await installer.are_gone(client, deleted, _TIMEOUT):
+            click.echo(f"Some objects are still being deleted after {_TIMEOUT:g}s.", err=True)
     if jobs and not delete_jobs:
         click.echo(f"Left {counted(jobs, 'MPIJob')} in place, unmanaged until `mpijob install`.")
 
