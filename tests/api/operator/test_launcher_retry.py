@@ -38,22 +38,22 @@ async def _next_pod(jobs: Jobs, name: str, *former: str) -> str:
 
 
 async def test_it_is_tried_again_when_the_worker_is_back(shared: Jobs) -> None:
-    await shared.submit(_needs_all("again", backoffLimit=2))
-    first = await _lose_a_worker(shared, "again")
-    await shared.gone(JOBS, "again-launcher")
-    [message] = await shared.event_messages("again", "LauncherRestarted")
+    await shared.submit(_needs_all("tried-again", backoffLimit=2))
+    first = await _lose_a_worker(shared, "tried-again")
+    await shared.gone(JOBS, "tried-again-launcher")
+    [message] = await shared.event_messages("tried-again", "LauncherRestarted")
     assert message.startswith("Launcher will be restarted (1 of 2) when all workers run: ")
-    assert [each["type"] for each in (await shared.status("again"))["conditions"]] == [
+    assert [each["type"] for each in (await shared.status("tried-again"))["conditions"]] == [
         "Created",
         "Running",
     ]
-    second = await _next_pod(shared, "again", first)
-    assert (await shared.launcher_job("again"))["spec"]["backoffLimit"] == 1
+    second = await _next_pod(shared, "tried-again", first)
+    assert (await shared.launcher_job("tried-again"))["spec"]["backoffLimit"] == 1
     await shared.succeed(second)
-    await shared.becomes("again", "Succeeded")
-    replicas = (await shared.status("again"))["replicaStatuses"]
+    await shared.becomes("tried-again", "Succeeded")
+    replicas = (await shared.status("tried-again"))["replicaStatuses"]
     assert replicas["Launcher"] == {"active": 0, "failed": 0, "succeeded": 1}
-    assert len(await shared.event_messages("again", "LauncherRestarted")) == 1
+    assert len(await shared.event_messages("tried-again", "LauncherRestarted")) == 1
 
 
 async def test_the_pod_of_the_first_try_stays_until_its_job_goes(shared: Jobs) -> None:
