@@ -82,8 +82,12 @@ class Allocator(msgspec.Struct):
     def allocate(
         self, key: Key, wanted: Mapping[str, Fraction], group: Group | None = None
     ) -> Allocation | str:
-        """Resources for a pod, or why it does not fit, as a scheduler would say it."""
-        if not wanted:
+        """Resources for a pod, or why it does not fit, as a scheduler would say it.
+
+        A pod that requests nothing waits for the others of its group: a launcher would not find its
+        workers, and fail.
+        """
+        if not wanted and (group is None or not group.amounts):
             return Allocation({})
         with self.ledger.exclusive():
             others = self.ledger.others()

@@ -128,6 +128,21 @@ def test_no_pod_of_a_group_starts_before_all_fit():
     assert others.written == Holding(cpus(3), [], ["pi"])
 
 
+def test_a_launcher_that_requests_nothing_waits_for_its_workers():
+    others = Others(Holding(cpus(2), (), ["train"], "12-ab"))
+    allocator = Allocator(MACHINE, ledger=others)
+    group = Group("pi", cpus(3))
+    refused = allocator.allocate(Key("a", "launcher"), {}, group)
+    assert "the job needs 3, this machine has 4 CPUs (2 held by train in run 12-ab)" in str(refused)
+    others.held = ()
+    assert isinstance(allocator.allocate(Key("a", "launcher"), {}, group), Allocation)
+    assert others.written == Holding(cpus(3), [], ["pi"])
+    assert isinstance(allocator.allocate(Key("a", "worker"), cpus(3), group), Allocation)
+    for name in ("worker", "launcher"):
+        allocator.release(Key("a", name))
+    assert others.written.amounts == {}
+
+
 def test_a_group_holds_its_place_until_all_pods_have_started():
     others = Others()
     allocator = Allocator(MACHINE, ledger=others)
