@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.control_plane import ControlPlane
 from mpi_operator.install import manifests
 from mpi_operator.install.installation import Installation
 from tests.api.conftest import started_control_plane
@@ -21,33 +20,35 @@ NAMESPACED = Installation(is_namespaced=True)
 TEAM = Installation(namespace="team-a", is_namespaced=True)
 
 
-@pytest.fixture(scope="module")
-def install_plane() -> Iterator[ControlPlane]:
-    with started_control_plane() as control_plane:
-        yield control_plane
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    """kubectl without a cluster, which can render overlays."""
+    return Kubectl(tmp_path / "none", tmp_path)
 
 
 @pytest.fixture
-def kubectl(install_plane: ControlPlane, tmp_path: Path) -> Kubectl:
-    return Kubectl(install_plane.kubeconfig(), tmp_path)
+def on_new_cluster(tmp_path: Path) -> Iterator[Kubectl]:
+    """kubectl with a cluster where nothing is installed."""
+    with started_control_plane() as control_plane:
+        yield Kubectl(control_plane.kubeconfig(), tmp_path)
 
 
-def test_the_folder_installs_the_same_as_the_one_file(kubectl: Kubectl) -> None:
+def test_the_folder_installs_the_same_as_the_one_file(on_new_cluster: Kubectl) -> None:
     """The commands of the v1alpha2 documentation, as written there."""
-    assert succeeds(kubectl, "create", "-f", str(DEPLOY / "crd/crd-v1alpha2.yaml"))
-    created = succeeds(kubectl, "create", "-f", str(DEPLOY)).splitlines()
+    assert succeeds(on_new_cluster, "create", "-f", str(DEPLOY / "crd/crd-v1alpha2.yaml"))
+    created = succeeds(on_new_cluster, "create", "-f", str(DEPLOY)).splitlines()
     assert created[0] == "namespace/mpi-operator created"
     assert all(line.endswith(" created") for line in created)
-    assert succeeds(kubectl, "diff", "-f", WHOLE) == ""
+    assert succeeds(on_new_cluster, "diff", "-f", WHOLE) == ""
 
 
-def test_applying_an_overlay_again_changes_nothing(kubectl: Kubectl) -> None:
+def test_applying_an_overlay_again_changes_nothing(on_new_cluster: Kubectl) -> None:
     """kubectl calls the budget "configured" each time: it patches its selector as a whole."""
     overlay = str(DEPLOY / "overlays/standalone")
-    succeeds(kubectl, "apply", "-k", overlay)
-    before = generations(kubectl)
-    succeeds(kubectl, "apply", "-k", overlay)
-    assert generations(kubectl) == before
+    succeeds(on_new_cluster, "apply", "-k", overlay)
+    before = generations(on_new_cluster)
+    succeeds(on_new_cluster, "apply", "-k", overlay)
+    assert generations(on_new_cluster) == before
 
 
 def generations(kubectl: Kubectl) -> dict[tuple[str, str], Any]:
