@@ -239,10 +239,15 @@ class JsonOutput:
             **({"kept": str(verdict.kept)} if verdict.kept else {}),
         )
 
-    def error(self, message: str, exit_code: int) -> None:
-        """Print why a job cannot start."""
+    def error(self, message: str, exit_code: int, advice: str = "") -> None:
+        """Print why a job cannot start, and a command that helps if there is one."""
         with suppress(OutputLost):
-            self._print(type="error", message=message, exitCode=exit_code)
+            self._print(
+                type="error",
+                message=message,
+                **({"advice": advice} if advice else {}),
+                exitCode=exit_code,
+            )
 
     def _print_line(self, line: Line) -> None:
         self._print(

@@ -244,7 +244,9 @@ def _errors_as(output: str | None) -> Iterator[None]:
     except click.ClickException as error:
         if output != "json":
             raise
+        from .outcome import CommandError  # noqa: PLC0415
         from .output import JsonOutput  # noqa: PLC0415
 
-        JsonOutput().error(error.format_message(), error.exit_code)
+        advice = error.command if isinstance(error, CommandError) else ""
+        JsonOutput().error(error.format_message(), error.exit_code, advice)
         sys.exit(error.exit_code)

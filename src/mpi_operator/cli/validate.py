@@ -97,8 +97,8 @@ def _print(result: _Result, output: str) -> None:
         click.echo(problem)
     for why in result.unreadable:
         click.echo(f"mpijob: {why}", err=True)
-    errors = sum(each.is_error for each in result.problems)
-    warnings = len(result.problems) - errors
+    errors = sum(each.is_error for each in result.problems) + len(result.unreadable)
+    warnings = sum(not each.is_error for each in result.problems)
     click.echo(
         f"{counted(result.jobs, 'job')} in {counted(result.files, 'file')}:"
         f" {counted(errors, 'error')}, {counted(warnings, 'warning')}"

@@ -222,6 +222,13 @@ def test_errors_of_options_are_json_on_demand(output):
     assert "'x' is not a valid integer range" in error["message"]
 
 
+def test_json_has_the_command_that_helps(tmp_path):
+    (tmp_path / "job.yaml").touch()
+    done = run("-np", "2", "-o", "json", str(tmp_path / "job.yaml"))
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["advice"].startswith(f"mpijob run {tmp_path}/job.yaml ")
+
+
 @pytest.mark.parametrize(
     ("word", "mode", "command"),
     [

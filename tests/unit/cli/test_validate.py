@@ -158,6 +158,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(file, tmp_path, con
     assert code == 2
     assert "slotsPerWorker" in lines[0]
     assert str(bad) in err
+    assert lines[-1] == "1 job in 2 files: 2 errors, 0 warnings"
 
 
 def test_a_directory_without_manifests_is_an_error(tmp_path):
