@@ -9,7 +9,7 @@ Both are stored, so a restarted operator announces what the one before did not.
 
 Hosts that join the first list of a job are not announced: mpirun reads the hostfile, which has all
 of them from the start, and most jobs should not pay for a write that they do not need. A launcher
-whose command names the discovery script is told.
+whose command names the discovery script is notified.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def last_change(seen: Observed, hosts: frozenset[int], now: datetime) -> datetim
 
 
 def _is_first_list(seen: Observed, hosts: frozenset[int]) -> bool:
-    """Whether hosts only join, of a job that has its first size, and nobody waits for them."""
+    """Whether hosts only join, of a job that has its first size, and no launcher waits for them."""
     is_first_size = seen.worker_indexes == seen.stored_indexes
     return is_first_size and hosts >= seen.listed_hosts and not _reads_script(seen.job)
 
@@ -56,22 +56,22 @@ def _reads_script(job: MPIJob) -> bool:
 
 
 def announcements(seen: Observed, changed: datetime | None, now: datetime) -> Iterator[Action]:
-    """Tell the launcher, unless it was told since the last change."""
+    """Notify the launcher, unless it was notified since the last change."""
     for pod in _launchers(seen):
-        if changed is not None and not _is_told(pod, changed):
+        if changed is not None and not _is_notified(pod, changed):
             # Not before the change, even where the operator before had a clock that is ahead.
             at = max(now, changed).isoformat()
             yield Announce(pod.metadata.key, pod.metadata.uid, at)
 
 
 def scale_down_delay(seen: Observed, changed: datetime | None, now: datetime) -> timedelta | None:
-    """How long workers that leave still run, after the launcher was told; None if it is over."""
+    """How long workers that leave still run after the launcher was notified; None if over."""
     chosen = annotations.scale_down_delay(seen.job.metadata.annotations)
     delay = _USUAL_DELAY if chosen is None else chosen
     launchers = _launchers(seen)
     if changed is None or not launchers:
         return None
-    told = [_announced(pod) for pod in launchers if _is_told(pod, changed)]
+    told = [_announced(pod) for pod in launchers if _is_notified(pod, changed)]
     since = max((each for each in told if each), default=changed + _LONGEST_SILENCE)
     wait = since + delay - now
     is_of_the_future = wait > delay + _LONGEST_SILENCE  # another clock was wrong
@@ -82,7 +82,7 @@ def _launchers(seen: Observed) -> list[Pod]:
     return [pod for pod in seen.launcher_pods if pod_state.is_running(pod)]
 
 
-def _is_told(pod: Pod, changed: datetime) -> bool:
+def _is_notified(pod: Pod, changed: datetime) -> bool:
     announced = _announced(pod)
     return announced is not None and announced >= changed
 
