@@ -27,11 +27,11 @@ from .cached_types import moment
 from .deadline import active_deadline
 from .decision import Decision, ahead
 from .events import JobEvent, warning
-from .launcher_retries import LauncherRetries, restart_limit, restarts_left
 from .launcher_status import RESTARTED, has_succeeded, tries_used
 from .lost_workers import lost_workers
 from .observed import Observed
 from .replacement import stored_counts
+from .retry_count import LauncherRetries, restart_limit, restarts_left
 
 # Times in the cluster are whole seconds. In another second than the last loss of a worker, it is
 # certain which try lost it.

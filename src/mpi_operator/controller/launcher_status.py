@@ -8,7 +8,7 @@ workers were lost.
 
 Kubernetes restarts a launcher that failed: with the restart policy `Never` in a new pod, which the
 Job counts; with `OnFailure` in the same pod, which the node counts. `launcher_retry` restarts one
-that exited with 0 in a new Job, which `launcher_retries` counts.
+that exited with 0 in a new Job, which `retry_count` counts.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ from .cached_types import JobCondition, Pod, StoredConfigMap, moment
 from .events import JobEvent, warning
 from .job_state import NO_FAILURE, JobState, LastFailure
 from .launcher_log import unreachable_worker
-from .launcher_retries import restart_limit, restarts_left
 from .observed import Observed
 from .problems import LONGEST_MESSAGE, shortened
 from .remote_shell_events import readable, remote_shell_event
+from .retry_count import restart_limit, restarts_left
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 

@@ -25,12 +25,12 @@ from .cached_types import Pod, moment
 from .decision import Decision, ahead
 from .failed_worker import failed_worker
 from .launcher_log import lost_contacts
-from .launcher_retries import restart_limit
 from .launcher_status import is_bare_mpirun, success_time, tries_used
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .remote_shell_events import RemoteShellEvent
 from .replacement import Count, replacements, stored_counts
+from .retry_count import restart_limit
 
 # A node reports a container that ended within a second, and a little later where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.

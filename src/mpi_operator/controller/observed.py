@@ -16,7 +16,7 @@ from mpi_operator.build.config_map import DISCOVER_SCRIPT, HOSTFILE
 from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
 from .job_state import JobState
-from .launcher_retries import NO_RETRIES, LauncherRetries
+from .retry_count import NO_RETRIES, LauncherRetries
 from .worker_indexes import worker_indexes
 
 

@@ -16,13 +16,13 @@ from .host_announcement import announcements, last_change, scale_down_delay
 from .host_list import list_hosts
 from .init_timeout import init_timeout
 from .launcher_log import LogRequest, check_log
-from .launcher_retries import NO_RETRIES
 from .launcher_retry import check_retry, keeping_actions, retry_events, with_retry
 from .launcher_status import has_ended, has_succeeded, last_failure
 from .lost_workers import lost_workers
 from .observed import Observed
 from .pod_diagnostics import diagnose_pods
 from .problems import Problem, ProblemReason
+from .retry_count import NO_RETRIES
 
 # The object that has a name which the job needs may have no label, so no watch reports its end.
 _CHECK_NAMES_AGAIN = timedelta(minutes=1)

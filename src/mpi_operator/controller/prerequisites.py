@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mpi_operator.api import names
-from mpi_operator.api.transport import uses_exec
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.build import config_map, exec_shell, pod_group, scripts, service
 from mpi_operator.build.hostfile import hostfile
 from mpi_operator.build.settings import Settings
@@ -21,11 +21,11 @@ from .decision import Decision
 from .events import JobEvent
 from .host_announcement import change_annotation, stored_change
 from .job_state import NO_FAILURE, LastFailure
-from .launcher_retries import NO_RETRIES, LauncherRetries, retries_annotation, stored_retries
 from .launcher_status import failure_annotation, stored_failure
 from .observed import Observed
 from .pinned_profile import pins
 from .replacement import Counts
+from .retry_count import NO_RETRIES, LauncherRetries, retries_annotation, stored_retries
 
 # A pod that has not started after this time may lack the Secret; nodes report that only in events.
 _SUSPICIOUS = timedelta(minutes=1)

@@ -25,9 +25,9 @@ from mpi_operator.api.types import MPIJob, Time
 from . import pod_state
 from .cached_types import Pod, StoredConfigMap
 from .events import JobEvent, warning
-from .launcher_retries import USUAL_LIMIT, restart_limit
 from .observed import Observed
 from .problems import Problem, ProblemReason
+from .retry_count import USUAL_LIMIT, restart_limit
 
 REPLACED = "WorkerReplaced"  # the reason of the event
 

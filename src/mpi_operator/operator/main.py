@@ -157,13 +157,15 @@ def _rivals(options: Options) -> tuple[str, Sequence[str]]:
 
 @asynccontextmanager
 async def _webhooks(options: Options, registry: CollectorRegistry) -> AsyncIterator[list[Task]]:
-    """Serve the webhooks, if they are on; yields the tasks that end if they cannot go on."""
+    """Serve the webhooks, if they are on; yields the tasks that end if they cannot continue."""
     if options.webhooks is Switch.OFF:
         yield []
         return
-    from . import webhooks  # noqa: PLC0415 - loaded only if it is needed
+    from . import webhook_thread  # noqa: PLC0415 - loaded only if it is needed
 
-    async with webhooks.served(options, partial(_client, _config(options)), registry) as ended:
+    async with webhook_thread.served(
+        options, partial(_client, _config(options)), registry
+    ) as ended:
         yield [ended]
 
 

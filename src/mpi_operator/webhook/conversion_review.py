@@ -19,7 +19,7 @@ from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
 
-from .books_size import bounded, size_error
+from .annotation_size import bounded, size_error
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import pytest
 
 from mpi_operator.api.annotations import CONVERTED_FIELDS
 from mpi_operator.api.conversion import VERSIONS, convert
-from mpi_operator.webhook.books_size import bounded, size_error
+from mpi_operator.webhook.annotation_size import bounded, size_error
 from tests.support.mpijobs import changed, mpijob
 from tests.support.versions import v1
 
