@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 from mpi_operator.api.decode import decode_job
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.resources import PERSISTENT_VOLUME_CLAIMS, Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.kubelet.capacity import this_machine
 from mpi_operator.local.kubelet.context import Stdin, Stdio
@@ -18,9 +19,9 @@ from mpi_operator.local.kubelet.node_pods import NodePods
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
-from . import claims, feasibility, outcome, prerequisites, signals
+from . import claims, feasibility, outcome, signals
 from .config_objects import NAMESPACE
-from .file_objects import title
+from .file_objects import CREATED, title
 from .format import counted
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .launcher_failure import LastLines
@@ -175,7 +176,7 @@ async def _run(run: _Run) -> list[_Ended]:
                 recorder = await stack.enter_async_context(
                     recording(cluster, NAMESPACE, streams, run.directory)
                 )
-                await prerequisites.create(cluster, run.objects, run.directory)
+                await _create_objects(cluster, run)
                 for each in run.jobs:
                     await cluster.create(MPI_JOBS, each.manifest)
                 ends = await asyncio.gather(
@@ -183,6 +184,15 @@ async def _run(run: _Run) -> list[_Ended]:
                 )
         recorder.delete_logs()
     return ends
+
+
+async def _create_objects(cluster: Client, run: _Run) -> None:
+    """Create what the jobs need, before they are created."""
+    for each in run.objects:
+        if each["kind"] == PERSISTENT_VOLUME_CLAIMS.kind:
+            await claims.create(cluster, each, run.directory)
+        else:
+            await cluster.create(CREATED[each["kind"]], each)
 
 
 def _announce(run: _Run, jobs: Sequence[MPIJob]) -> None:
