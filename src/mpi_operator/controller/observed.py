@@ -36,7 +36,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Retired:
-    """A launcher that lost a worker and makes way for the next one."""
+    """A launcher that lost a worker, and that the next one replaces."""
 
     job: LauncherJob
     pods: tuple[Pod, ...]
@@ -79,7 +79,7 @@ class Observed:
         return self.launcher is not None and not self.launcher.spec.suspend
 
     def retiring(self, retries: LauncherRetries, why: str = "") -> "Observed":
-        """The same job without its launcher, which makes way for the next one."""
+        """The same job without its launcher, which the next one replaces."""
         if self.launcher is None:
             return self
         retired = Retired(self.launcher, self.launcher_pods, why)
