@@ -31,7 +31,7 @@ _OVERSUBSCRIBE = "--oversubscribe"
 
 
 class Obstacle(NamedTuple):
-    """Why a job can never run here, and the options of `mpijob run` that help."""
+    """Why a job cannot run here, and the options of `mpijob run` that help."""
 
     message: str
     options: Sequence[str]
@@ -42,7 +42,7 @@ class Obstacle(NamedTuple):
 
 
 def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
-    """InvalidInput if one of the jobs can never run, or one may never run beside the others."""
+    """InvalidInput if a job cannot run here, or not beside the others."""
     found = [
         obstacle
         for job in jobs
@@ -52,7 +52,7 @@ def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> N
         lines = "\n".join(f"  {printable(each.message)}" for each in found)
         what = "the job" if len(jobs) == 1 else "the jobs of the file"
         raise InvalidInput(
-            f"{what} can never run on this machine:\n{lines}", "\n".join(_commands(found))
+            f"{what} cannot run on this machine:\n{lines}", "\n".join(_commands(found))
         )
 
 

@@ -26,7 +26,7 @@ class Converted(NamedTuple):
     manifest: Manifest
     notes: tuple[str, ...]
     has_losses: bool
-    """Whether the version cannot say all that the job said."""
+    """Whether the version cannot express all of the job."""
 
 
 def convert_job(job: Mapping[str, Any], options: Options) -> Converted:

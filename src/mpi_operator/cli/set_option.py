@@ -73,7 +73,7 @@ def parsed(text: str) -> Setting:
     if not separator:
         raise _invalid(text, "expected NAME=VALUE, such as workers=4")
     if not value:
-        raise _invalid(text, 'the value is empty; use null to unset a field, "" for an empty text')
+        raise _invalid(text, 'the value is empty; use null to unset it, "" for an empty string')
     path = _steps(SHORT.get(name, name))
     if len(path) < 2 or path[0] not in _SETTABLE:
         known = ", ".join(SHORT)

@@ -53,7 +53,9 @@ async def _of_cluster(chosen: Chosen) -> dict[str, Any]:
                 "api": await _api_versions(client),
             }
     except errors.KubeError as error:
-        raise CommandError(f"cannot ask the cluster: {error}", "mpijob version --client") from error
+        raise CommandError(
+            f"cannot reach the cluster: {error}", "mpijob version --client"
+        ) from error
 
 
 async def _api_versions(client: HttpClient) -> list[str]:

@@ -72,5 +72,5 @@ async def test_jobs_can_be_listed_beside_one_with(admin, home, replica, annotati
 async def test_a_v1_job_that_leaves_no_room_is_refused_with_a_sentence(admin, home, replica):
     job = mpijob("full", home) | {"apiVersion": "kubeflow.org/v1"}
     job["metadata"]["annotations"] = {"a": "x" * (LIMIT - 1)}
-    with pytest.raises(errors.ApiError, match="too much that v2beta1 cannot say"):
+    with pytest.raises(errors.ApiError, match="too much of it has no field in v2beta1"):
         await admin.create(V1, job)

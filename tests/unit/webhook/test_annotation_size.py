@@ -59,4 +59,4 @@ def test_what_is_shown_without_books_cannot_be_written(version):
             convert(mpijob(), version), "metadata.annotations", {CONVERTED_FIELDS: "x" * LIMIT}
         ),
     )
-    assert f"{version} cannot say" in size_error(shown, convert(shown, "v2beta1"))
+    assert f"cannot be changed in {version}" in size_error(shown, convert(shown, "v2beta1"))
