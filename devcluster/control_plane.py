@@ -203,7 +203,7 @@ class ControlPlane:
         """Compact etcd up to now, and return the oldest revision that it still has.
 
         That alone changes little for clients, because the API server answers from its watch cache:
-        watches, exact lists and continued lists of older versions go on working. They get 410
+        watches, exact lists and continued lists of older versions keep working. They get 410
 
         - after `kill_apiserver` and `start_apiserver`, because the new cache is empty. A watch then
           gets 410 even without compaction if it is behind the newest version of anything;

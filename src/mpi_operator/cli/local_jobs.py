@@ -66,7 +66,7 @@ class LocalJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the job runs any more."""
+        """Whether no process of the job runs."""
         return conditions.is_finished(self.job.status.conditions)
 
     @property

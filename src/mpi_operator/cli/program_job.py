@@ -207,4 +207,4 @@ def _working_directory() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise InvalidInput("the current directory does not exist any more") from error
+        raise InvalidInput("the current directory no longer exists") from error

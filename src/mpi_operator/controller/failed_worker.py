@@ -2,7 +2,7 @@
 
 That depends on the job: v1 ends with any worker that failed, and with the restart policy `ExitCode`
 the exit code decides. Workers that are deleted are always replaced, and so are those of a launcher
-that asks for the list of hosts: it goes on with the others.
+that asks for the list of hosts: it continues with the others.
 """
 
 from mpi_operator.api import annotations
@@ -39,7 +39,7 @@ def _is_final(seen: Observed, worker: WorkerSpec, pod: Pod) -> bool:
 
 
 def _survives(job: MPIJob) -> bool:
-    """Whether the launcher goes on without a worker that it lost, as far as the job tells."""
+    """Whether the launcher continues without a worker that it lost, as far as the job tells."""
     if policy := annotations.lost_workers(job.metadata.annotations):
         return policy == annotations.SURVIVE
     container = main_container(job, job.spec.launcher)
