@@ -156,7 +156,7 @@ def _index(place: _Place, text: str, setting: Setting) -> int:
 
 
 def _value(setting: Setting, known: Schema) -> Any:
-    """The value as YAML; where the schema wants a text, `5` and `true` are texts."""
+    """The value as YAML; where the schema wants a string, `5` and `true` are strings."""
     try:
         value = yaml.safe_load(setting.value)
     except yaml.YAMLError as error:

@@ -33,8 +33,8 @@ from .observed import Observed
 from .replacement import stored_counts
 from .retry_count import LauncherRetries, restart_limit, restarts_left
 
-# Times in the cluster are whole seconds. In another second than the last loss of a worker, it is
-# certain which try lost it.
+# Times in the cluster are whole seconds. A try that starts in a later second than the last loss of
+# a worker certainly did not lose it.
 _ANOTHER_SECOND = timedelta(seconds=1)
 
 
@@ -85,7 +85,7 @@ def retiring_actions(seen: Observed) -> Iterator[Action]:
 def check_retry(seen: Observed, now: datetime) -> Decision:
     """Fail a job that has been active for too long when no launcher exists.
 
-    Otherwise, wait for another second than that of the last loss.
+    Otherwise, wait until the second of the last loss is over.
     """
     if seen.launcher is not None or not seen.retries.used:
         return Decision()

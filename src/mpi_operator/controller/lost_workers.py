@@ -41,7 +41,7 @@ _TIME_TO_LEAVE = timedelta(seconds=5)
 _GRACE_PERIOD = timedelta(seconds=75)
 # Open MPI ends within two seconds of losing a worker, and Kubernetes reports that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
-# A Job is complete a second or two after its pod, which brings the job back by itself.
+# A Job is complete a second or two after its pod, and that change requeues the MPIJob.
 _TIME_TO_COMPLETE = timedelta(seconds=10)
 
 _WORK_LOST = "Work on that worker probably did not complete"

@@ -54,7 +54,7 @@ class Observed:
     bare_launcher: Pod | None = None  # the launcher, where it is a pod and not a Job
     retries: LauncherRetries = NO_RETRIES
     retired: Retired | None = None  # the launcher before this one, if it still exists
-    former_launcher_pods: tuple[Pod, ...] = ()  # of launchers that exist no more
+    former_launcher_pods: tuple[Pod, ...] = ()  # of launchers that no longer exist
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
     worker_pods: tuple[Pod, ...] = ()
     service: StoredService | None = None
@@ -129,7 +129,7 @@ class Observed:
 
     @cached_property
     def surplus_workers(self) -> tuple[Pod, ...]:
-        """Worker pods that the job should not have (any more)."""
+        """Worker pods that the job should not have, or no longer."""
         wanted = {pod.metadata.uid for pod in self.workers.values()}
         return tuple(pod for pod in self.worker_pods if pod.metadata.uid not in wanted)
 

@@ -236,5 +236,5 @@ async def _close(runner: web.AppRunner, opened: connections.Transports) -> None:
     """Answer what is being asked, then close every connection, also those that came meanwhile."""
     await runner.cleanup()
     for transport in [*opened]:
-        transport.abort()  # closing it would wait for the other side's goodbye
+        transport.abort()  # closing it would wait for the other side to close TLS
     await asyncio.sleep(0)
