@@ -1,6 +1,6 @@
 """Train a small network on synthetic digits, with as many ranks as there are at the moment.
 
-After every step the ranks commit: when one is lost, the others continue from the last commit, and new
+After every step the ranks commit: when one is lost, the others go on from the last commit, and new
 ranks start with it. Run by `horovodrun --min-np … --host-discovery-script …`.
 """
 
