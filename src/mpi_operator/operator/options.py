@@ -104,12 +104,16 @@ def _path(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _namespace(text: str) -> str:
+def _dns_label(text: str, kind: str) -> str:
     if not re.fullmatch(_LABEL, text):
         raise ValueError(
-            f"{text!r} is not a valid namespace name; expected at most 63 of a-z, 0-9 and -"
+            f"{text!r} is not a valid {kind} name; expected at most 63 of a-z, 0-9 and -"
         )
     return text
+
+
+def _namespace(text: str) -> str:
+    return _dns_label(text, "namespace")
 
 
 def _optional_namespace(text: str) -> str:
@@ -131,11 +135,7 @@ def _scheduler(text: str) -> str:
 
 
 def _service(text: str) -> str:
-    if not re.fullmatch(_LABEL, text):
-        raise ValueError(
-            f"{text!r} is not a valid Service name; expected at most 63 of a-z, 0-9 and -"
-        )
-    return text
+    return _dns_label(text, "Service")
 
 
 def _image(text: str) -> str:
