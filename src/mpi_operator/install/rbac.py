@@ -149,14 +149,14 @@ CERTIFICATES = (
 # Only with --webhooks=on. A watch is restricted to one name as well.
 TRUST = (
     Rule(
-        "To tell the API server which certificate converts MPIJobs.",
+        "To make the API server trust the conversion webhook.",
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "get watch patch",
         names=("mpijobs.kubeflow.org",),
     ),
     Rule(
-        "To tell the API server which certificate admits MPIJobs.",
+        "To make the API server trust the admission webhooks.",
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations validatingwebhookconfigurations",
         "get watch patch",

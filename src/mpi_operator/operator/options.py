@@ -279,8 +279,8 @@ FLAGS = (
         "--webhooks",
         _VERSIONS,
         "MODE",
-        "Convert jobs between API versions and check them when they are written (on), or neither, "
-        "for a CRD that has only v2beta1 (off)",
+        "on: convert jobs between API versions, and check jobs when they are written; off: do "
+        "neither, for a CRD that has only v2beta1",
         "on",
         _one_of(Switch),
         "webhooks",
@@ -307,8 +307,8 @@ FLAGS = (
         "--webhook-cert-dir",
         _VERSIONS,
         "PATH",
-        "Take tls.crt and tls.key from this directory, such as a Secret of cert-manager; then "
-        "something else has to set each caBundle",
+        "Read tls.crt and tls.key from this directory, such as a mounted Secret of cert-manager; "
+        "the operator then leaves each caBundle to cert-manager",
         "the operator makes its own certificate",
         _path,
         "webhook_cert_dir",
@@ -344,7 +344,7 @@ FLAGS = (
         "--kubectl-delivery-image",
         _VERSIONS,
         "IMAGE",
-        "Bring the exec client to launchers with this image, which has to be ours or a copy",
+        "Copy the exec client to launchers from this image: ours, or a copy of it",
         "mpioperator/kubectl-delivery:latest",
         _image,
         "kubectl_delivery_image",
