@@ -190,11 +190,12 @@ def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
 async def _until_archived(run: Path) -> None:
     """Wait for a run that is about to end, so that its jobs are found among the finished ones.
 
-    Its socket goes before its record is archived. A run that has no record yet is about to start.
+    Its process closes its socket before it archives its record. A run without a record has yet to
+    start.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(_ANSWER_SECONDS):
-            while records.read(run) and run_directories.is_owned(run):
+            while records.read(run) and run_directories.is_owned(run):  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_SECONDS)
 
 
