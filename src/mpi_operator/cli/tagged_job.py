@@ -13,7 +13,7 @@ _MPIRUN = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
 
 
 def with_rank_tags(loaded: LoadedJob) -> LoadedJob:
-    """The job with the option of its mpirun that tags lines."""
+    """The job with its mpirun told so."""
     implementation = loaded.job.spec.mpi_implementation.value
     return loaded._replace(manifest=_tagged(loaded.manifest, OPTIONS[implementation]))
 
