@@ -2,9 +2,9 @@
 
 Clients differ. Flyte takes the newest true condition and, of two of the same second, the first.
 Others take the last of the list. Some call a job finished when `Succeeded` or `Failed` is present
-at all. So a condition that becomes true is at least a second newer than the true ones, and the final
-one newer than all others; the condition that describes the job comes last; and there is never a
-`Succeeded=False` or `Failed=False`.
+at all. So a condition that becomes true is at least a second newer than those that are, and the
+final one newer than all others; the condition that describes the job comes last; and there is never
+a `Succeeded=False` or `Failed=False`.
 """
 
 from collections.abc import Iterable
