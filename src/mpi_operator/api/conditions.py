@@ -52,6 +52,19 @@ def is_true(conditions: Conditions, kind: ConditionType) -> bool:
     return found is not None and found.is_true
 
 
+def true_since(conditions: Conditions, kind: ConditionType) -> datetime | None:
+    """Since when a condition is true, at the earliest; None if it is not.
+
+    Its time may be that of the next second, only to be newer than another one.
+    """
+    found = condition(conditions, kind)
+    if found is None or not found.is_true or found.last_transition_time is None:
+        return None
+    earlier = found.last_transition_time - _TICK
+    is_moved = any(each.is_true and _since(each) == earlier for each in conditions)
+    return earlier if is_moved else found.last_transition_time
+
+
 def is_finished(conditions: Conditions) -> bool:
     """Whether the job has succeeded or failed."""
     return any(is_true(conditions, kind) for kind in TERMINAL)

@@ -14,6 +14,7 @@ from mpi_operator.api.conditions import (
     describing,
     is_finished,
     is_true,
+    true_since,
     with_condition,
 )
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType
@@ -157,6 +158,20 @@ def test_of_one_second_the_newer_one_has_the_later_time():
 def test_the_end_is_newer_than_what_is_false_in_the_same_second():
     _, end = after_story((RUNNING, FALSE, 0), (FAILED, TRUE, 0.3))
     assert end.last_transition_time == after(1)
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "since"),
+    [
+        pytest.param(TRUE, 0.9, 0, id="its time was moved"),
+        pytest.param(TRUE, 5, 5, id="its time is the real one"),
+        pytest.param(FALSE, 5, None, id="it is not true"),
+    ],
+)
+def test_since_when_a_condition_is_true_at_the_earliest(status, seconds, since):
+    conditions = after_story((CREATED, TRUE, 0), (RUNNING, status, seconds))
+    assert true_since(conditions, RUNNING) == (None if since is None else after(since))
+    assert true_since(conditions, FAILED) is None
 
 
 def test_only_what_becomes_true_needs_a_later_time():
