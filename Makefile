@@ -191,11 +191,11 @@ soak-api: setup binaries ## Run the API server tests n times (n=50)
 
 .PHONY: soak-starts
 soak-starts: binaries images ## Start each MPI n times (n=25), as root and not, with real pods: no launcher may start twice (root)
-	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -q tests/cluster/operator/test_implementations.py -k ranks_run
+	MPI_OPERATOR_STARTS=$(or $(n),25) $(PYTEST) -x -v tests/cluster/operator/test_implementations.py -k ranks_run
 
 .PHONY: soak-exec
 soak-exec: binaries images ## The same by exec, n times (n=50), with images that have no sshd (root)
-	MPI_OPERATOR_STARTS=$(or $(n),50) $(PYTEST) -x -q tests/cluster/operator/test_exec.py -k ranks_run
+	MPI_OPERATOR_STARTS=$(or $(n),50) $(PYTEST) -x -v tests/cluster/operator/test_exec.py -k ranks_run
 
 .PHONY: soak-lost-workers
 soak-lost-workers: binaries images ## Delete workers at random and kill the operator, n jobs of each MPI (n=30): all succeed (root)

@@ -1,11 +1,13 @@
 """Compares the two ways to start ranks, ssh and exec, in turns in one run.
 
-    python -m benchmarks.transports               # needs root: it starts a cluster with nodes
-    python -m benchmarks.transports --starts 3    # a quick run
+    python -m benchmarks.transports                               # needs root: it starts a cluster
+    python -m benchmarks.transports --starts 3 --large-starts 0   # a quick run
+    python -m benchmarks.transports --starts 0                    # only the job with many workers
 
 A start is a job with two workers on two nodes, from its submission until the first rank prints, and
-until the job has succeeded. No node runs the job with many workers: two cores cannot run 256 pods.
-So its figure is what differs on the side of the operator and the API server.
+until the job has succeeded. A job with many workers has two parts, which are measured apart: until
+its objects exist, on no node, and until its launcher has a rank in each worker, with real pods
+that run already (`many_workers`).
 """
 
 import argparse
@@ -16,6 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import many_workers
 from benchmarks.operators.conditions import until_jobs
 from benchmarks.operators.figures.creation import seconds_to_exist
 from benchmarks.operators.jobs import MPIJOBS, job
@@ -46,23 +49,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     archives = image_builds.provide(["kubectl-delivery", *(f"pi-{mpi}" for mpi in _MPIS)])
     cluster = Cluster(nodes=2, audit=True)
-    figures = asyncio.run(_measure(cluster, list(archives.values()), options.starts))
+    figures = asyncio.run(_measure(cluster, list(archives.values()), options))
     for name, seconds in figures.items():
         print(_line(name, seconds))
     return 0
 
 
-async def _measure(cluster: Cluster, archives: list[Path], starts: int) -> Figures:
+async def _measure(cluster: Cluster, archives: list[Path], options: argparse.Namespace) -> Figures:
     figures: Figures = {}
     async with new_testbed(cluster) as testbed:
         await asyncio.to_thread(cluster.load, *archives)
         async with testbed.operator(OURS) as operator:
-            for number in range(starts):
+            for number in range(options.starts):
                 for way in turns(_WAYS, number):
-                    for name, value in (await _round(testbed, operator, way)).items():
-                        figures.setdefault(name, {each: [] for each in _WAYS})[way].append(value)
-                        say(f"round {number + 1}, {way}: {name} {value:.2f} s")
+                    found = await _round(testbed, operator, way)
+                    _add(figures, way, found, f"round {number + 1}")
+            for way in options.transports if options.large_starts else ():
+                for found in await _large_starts(testbed, way, options):
+                    _add(figures, way, found, "many workers")
     return figures
+
+
+def _add(figures: Figures, way: Transport, found: dict[str, float], when: str) -> None:
+    for name, value in found.items():
+        figures.setdefault(name, {}).setdefault(way, []).append(value)
+        say(f"{when}, {way}: {name} {value:.2f} s")
 
 
 async def _round(testbed: Testbed, operator: Running, way: Transport) -> dict[str, float]:
@@ -92,6 +103,20 @@ async def _many(operator: Running, testbed: Testbed, way: Transport) -> float:
         return seconds_to_exist(requests, OURS.user)
 
 
+async def _large_starts(
+    testbed: Testbed, way: Transport, options: argparse.Namespace
+) -> list[dict[str, float]]:
+    what = f"{_MPIS[0]}, {options.workers} workers that run"
+    made = many_workers.job(_MPIS[0], options.workers, options.large_starts)
+    async with testbed.namespace() as namespace:
+        lab = Lab(testbed.client, namespace)
+        starts = await many_workers.measure(lab, _by(way, made, namespace))
+    return [
+        {f"{what}: first rank": each.first_rank, f"{what}: all ranks": each.all_ranks}
+        for each in starts
+    ]
+
+
 def _by(way: Transport, made: Manifest, namespace: str) -> Manifest:
     metadata = {"namespace": namespace, "annotations": {TRANSPORT: way.value}}
     return {**made, "metadata": {**made["metadata"], **metadata}}
@@ -110,6 +135,26 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--starts", type=int, default=10, help="Starts of each (default: 10)")
+    parser.add_argument(
+        "--large-starts",
+        type=int,
+        default=5,
+        help="Starts of each with many workers, in one job (default: 5)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=_WORKERS,
+        help=f"Number of these workers (default: {_WORKERS})",
+    )
+    parser.add_argument(
+        "--transports",
+        type=Transport,
+        nargs="+",
+        choices=_WAYS,
+        default=_WAYS,
+        help="Transports of the job with many workers (default: both)",
+    )
     return parser
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from devcluster import image_builds
+from devcluster import binaries, image_builds
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
 from mpi_operator.kube import config
@@ -16,7 +16,11 @@ from mpi_operator.kube.resources import NAMESPACES
 from tests.cluster.conftest import started_cluster
 from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
+from tests.peers.flyte.executions import Flyte, templates
+from tests.support import virtual_environments
 from tests.support.mpijobs import MPIJOBS
+
+_FLYTEKIT = ("flytekit==1.16.31", "flytekitplugins-kfmpi==1.16.31")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,3 +59,15 @@ async def lab(cluster: Cluster, installation: Installation) -> AsyncIterator[Lab
         yield Lab(client, name)
         await client.delete_collection(MPIJOBS, name)
         await client.delete(NAMESPACES, name)
+
+
+@pytest.fixture(scope="session")
+def flyte(cluster: Cluster, installation: Installation) -> Flyte:
+    """Flyte: its SDK in an environment of its own, its back end, and an image for its tasks."""
+    try:
+        backend = binaries.provide(["flyte-backend"])["flyte-backend"]
+        cluster.load(*image_builds.provide(["flyte"]).values())
+    except CannotBuild as error:
+        pytest.skip(str(error))
+    python = virtual_environments.provide(*_FLYTEKIT) / "bin" / "python"
+    return Flyte(templates(python), backend, cluster.kubeconfig())

@@ -2,8 +2,9 @@
 
 Clients differ. Flyte takes the newest true condition and, of two of the same second, the first.
 Others take the last of the list. Some call a job finished when `Succeeded` or `Failed` is present
-at all. So the final condition is at least a second newer than all others, the condition that
-describes the job comes last, and there is never a `Succeeded=False` or `Failed=False`.
+at all. So a condition that becomes true is at least a second newer than those that are, and the
+final one newer than all others; the condition that describes the job comes last; and there is never
+a `Succeeded=False` or `Failed=False`.
 """
 
 from collections.abc import Iterable
@@ -49,6 +50,19 @@ def is_true(conditions: Conditions, kind: ConditionType) -> bool:
     """Whether a condition is present and true."""
     found = condition(conditions, kind)
     return found is not None and found.is_true
+
+
+def true_since(conditions: Conditions, kind: ConditionType) -> datetime | None:
+    """Since when a condition is true, at the earliest; None if it is not.
+
+    Its time may be that of the next second, only to be newer than another one.
+    """
+    found = condition(conditions, kind)
+    if found is None or not found.is_true or found.last_transition_time is None:
+        return None
+    earlier = found.last_transition_time - _TICK
+    is_moved = any(each.is_true and _since(each) == earlier for each in conditions)
+    return earlier if is_moved else found.last_transition_time
 
 
 def is_finished(conditions: Conditions) -> bool:
@@ -110,8 +124,9 @@ def _stamped(
     moment = now.astimezone(UTC).replace(microsecond=0)
     if known is not None and known.status is wanted.status:
         since = known.last_transition_time or moment
-    elif wanted.type in TERMINAL:
-        since = max([moment, *(_since(each) + _TICK for each in others)])
+    elif wanted.is_true:
+        older = [each for each in others if each.is_true or wanted.type in TERMINAL]
+        since = max([moment, *(_since(each) + _TICK for each in older)])
     else:
         since = moment
     return replace(wanted, last_update_time=max(moment, since), last_transition_time=since)

@@ -252,8 +252,7 @@ def _began(seen: Observed) -> datetime | None:
     launcher = seen.successful_launcher
     if launcher is None or pod_state.ends(launcher) > 1:
         return None
-    running = conditions.condition(seen.job.status.conditions, ConditionType.RUNNING)
-    since = running.last_transition_time if running and running.is_true else None
+    since = conditions.true_since(seen.job.status.conditions, ConditionType.RUNNING)
     created = moment(launcher.metadata.creation_timestamp)
     return max((time for time in (created, since) if time), default=None)
 

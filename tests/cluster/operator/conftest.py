@@ -1,7 +1,9 @@
 """The operator in the cluster, installed from the manifests that we ship."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,23 @@ from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS
 from tests.support.mpijobs import MPIJOBS
 from tests.support.waiting import block_until
+
+RESTARTS = "restarts"  # of launchers by MPI: a property that a test records for each start
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the figure of `make soak`: how many starts there were, and how many restarts."""
+    if "MPI_OPERATOR_STARTS" not in os.environ:
+        return
+    stats = terminalreporter.stats
+    reports = [*stats.get("passed", ()), *stats.get("failed", ())]
+    recorded = [dict(report.user_properties).get(RESTARTS) for report in reports]
+    starts = [each for each in recorded if each is not None]
+    for mpi in FLAVOURS:
+        restarts = sum(start[mpi] for start in starts)
+        terminalreporter.write_line(
+            f"{mpi}: {len(starts)} starts, the launcher was started again {restarts} times"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -21,6 +22,7 @@ from mpi_operator.kube.resources import (
     Manifest,
 )
 from tests.cluster.operator import pi as jobs
+from tests.cluster.operator.conftest import RESTARTS
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import Flavour, Overrides, one_rank_each
@@ -78,16 +80,20 @@ def launching(name: str, script: str, workers: int = 1) -> Manifest:
 
 
 @pytest.mark.parametrize("start", range(STARTS))
-async def test_ranks_run_on_their_workers(lab: Lab, start: int) -> None:
+async def test_ranks_run_on_their_workers(
+    lab: Lab, start: int, record_property: Callable[[str, object], None]
+) -> None:
     for mpi, flavour in FLAVOURS.items():
         await lab.submit(pi(mpi, flavour))
 
     await lab.succeed_all(FLAVOURS)
 
+    restarts = {mpi: await lab.restarts(mpi) for mpi in FLAVOURS}
+    record_property(RESTARTS, restarts)
     for mpi in FLAVOURS:
         assert await lab.ranks(mpi) == one_rank_each(mpi)
         assert len(await lab.nodes(mpi)) == 2
-        assert await lab.restarts(mpi) == 0
+        assert restarts[mpi] == 0
         assert "pi is about 3.14" in await lab.log(mpi)
         assert await lab.find(SECRETS, f"{mpi}-ssh") is None
 

@@ -7,6 +7,7 @@ import pytest
 
 from mpi_operator.build import scripts
 from mpi_operator.kube.resources import Manifest
+from tests.cluster.operator.conftest import RESTARTS
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi, pi_as_user
 
@@ -17,16 +18,20 @@ STARTS = int(os.environ.get("MPI_OPERATOR_STARTS", "1"))
 
 @pytest.mark.parametrize("start", range(STARTS))
 @pytest.mark.parametrize("user", USERS)
-async def test_ranks_run_on_their_workers(lab: Lab, user: str, start: int) -> None:
+async def test_ranks_run_on_their_workers(
+    lab: Lab, user: str, start: int, record_property: Callable[[str, object], None]
+) -> None:
     for mpi, flavour in FLAVOURS.items():
         await lab.submit(USERS[user](mpi, flavour))
 
     await lab.succeed_all(FLAVOURS)
 
+    restarts = {mpi: await lab.restarts(mpi) for mpi in FLAVOURS}
+    record_property(RESTARTS, restarts)
     for mpi in FLAVOURS:
         assert await lab.ranks(mpi) == one_rank_each(mpi)
         assert len(await lab.nodes(mpi)) == 2
-        assert await lab.restarts(mpi) == 0
+        assert restarts[mpi] == 0
         assert "pi is about 3.14" in await lab.log(mpi)
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ LABELS = {"execution-id": "f0", "project": "project", "domain": "development", "
 ANNOTATIONS = {"example.com/execution": "f0"}
 QUEUED, RUNNING, SUCCESS = "PhaseQueued", "PhaseRunning", "PhaseSuccess"
 RETRYABLE, PERMANENT = "PhaseRetryableFailure", "PhasePermanentFailure"
+PATIENCE = 5  # seconds of Flyte; a minute, unless told otherwise
 _ENDS = (SUCCESS, RETRYABLE, PERMANENT)
 _SERIALIZE = Path(__file__).parent / "image" / "serialize.py"
 
@@ -41,7 +43,7 @@ class Flyte:
     kubeconfig: Path
 
     @asynccontextmanager
-    async def executing(self, lab: Lab, task: str, **settings: str) -> AsyncIterator["Execution"]:
+    async def executing(self, lab: Lab, task: str, **settings: Any) -> AsyncIterator["Execution"]:
         """A task, run by a back end of its own until the test is over."""
         name = f"f0-n0-{task.replace('_', '-')}"
         request = _request(lab.namespace, name, self.templates[task]) | settings
@@ -93,6 +95,12 @@ class Execution:
     async def job(self) -> Manifest:
         """The job as Flyte reads it."""
         return await self._lab.client.get(V1, self.name, self._lab.namespace)
+
+    async def is_older(self, seconds: float) -> bool:
+        """Whether the job was created that long ago."""
+        created = (await self.job())["metadata"]["creationTimestamp"]
+        age = datetime.now(UTC) - datetime.fromisoformat(created)
+        return age > timedelta(seconds=seconds + 1)  # times are whole seconds
 
     async def forget(self) -> None:
         """Delete the job, if there is one, without waiting for Flyte."""

@@ -25,6 +25,7 @@ _PRIORITIES = {"low": 10, "high": 1000}
 _IMPLEMENTATION = "spec.mpiImplementation"  # v1 does not have it
 _CPU = {"resources": {"requests": {"cpu": "100m"}}}
 _CPU_OF_A_JOB = "300m"  # a launcher and two workers
+_MEMORY = "1Gi"
 
 
 def shared() -> str:
@@ -51,9 +52,13 @@ class Queue:
 
     async def submit(self, job: Manifest, *, priority: str = "low") -> None:
         """Create a job as people do, in the version that it is written in."""
-        labels = {f"{_API}/queue-name": "queue", f"{_API}/priority-class": priority}
-        metadata = {**job["metadata"], "namespace": self._lab.namespace, "labels": labels}
+        namespace = self._lab.namespace
+        metadata = {**job["metadata"], "namespace": namespace, "labels": self.labels(priority)}
         await self._lab.client.create(_resource(job), {**job, "metadata": metadata})
+
+    def labels(self, priority: str = "low") -> dict[str, str]:
+        """The labels of a job in this queue."""
+        return {f"{_API}/queue-name": "queue", f"{_API}/priority-class": priority}
 
     async def stop(self, policy: str) -> None:
         """`Hold` admits no more jobs, `HoldAndDrain` evicts those that run, `None` goes on."""
@@ -124,12 +129,13 @@ def with_pod_metadata(job: Manifest, **metadata: Any) -> Manifest:
 
 
 def _quota(flavor: str) -> Manifest:
-    cpu = {"name": "cpu", "nominalQuota": _CPU_OF_A_JOB}
-    flavors = [{"name": flavor, "resources": [cpu]}]
+    quotas = {"cpu": _CPU_OF_A_JOB, "memory": _MEMORY}
+    resources = [{"name": name, "nominalQuota": quota} for name, quota in quotas.items()]
+    flavors = [{"name": flavor, "resources": resources}]
     return {
         "namespaceSelector": {},
         "preemption": {"withinClusterQueue": "LowerPriority"},
-        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}],
+        "resourceGroups": [{"coveredResources": list(quotas), "flavors": flavors}],
     }
 
 

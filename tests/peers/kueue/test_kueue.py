@@ -9,7 +9,9 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
+from tests.peers.flyte.executions import LABELS, PATIENCE, QUEUED, RUNNING, Flyte
 from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting, with_pod_metadata
+from tests.support.waiting import until
 
 VERSIONS = ("v2beta1", "v1")
 V1 = Resource("kubeflow.org", "v1", "mpijobs", "MPIJob")
@@ -132,6 +134,25 @@ async def test_a_v1_job_reads_as_it_was_written_and_shows_what_kueue_changed(
     await queue.stop("HoldAndDrain")
     await _is_suspended(lab, "pi")
     assert (await lab.client.get(V1, "pi", lab.namespace))["spec"] == suspended
+
+
+async def test_a_task_of_flyte_is_queued_until_its_job_is_admitted(
+    lab: Lab, queue: Queue, flyte: Flyte
+) -> None:
+    labels = LABELS | queue.labels()
+    await queue.stop("Hold")
+    async with flyte.executing(lab, "lasts", labels=labels, timeout=f"{PATIENCE}s") as execution:
+        await execution.reaches(QUEUED, "Suspended")
+        # Flyte gives up on a job without a startTime, unless it is suspended.
+        await until(lambda: execution.is_older(PATIENCE), 3 * PATIENCE)
+        assert "startTime" not in (await execution.job())["status"]
+        assert (await execution.do("handle"))["phase"] == QUEUED
+
+        await queue.stop("None")
+        await execution.reaches(RUNNING)
+
+        await queue.stop("HoldAndDrain")
+        await execution.reaches(QUEUED, "Suspended")
 
 
 async def test_the_manifests_of_the_how_to_page_work(

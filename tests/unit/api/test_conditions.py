@@ -14,6 +14,7 @@ from mpi_operator.api.conditions import (
     describing,
     is_finished,
     is_true,
+    true_since,
     with_condition,
 )
 from mpi_operator.api.types import Condition, ConditionStatus, ConditionType
@@ -149,10 +150,33 @@ def test_the_end_keeps_the_times_at_which_the_job_ran():
     )
 
 
-def test_the_end_is_newer_than_everything_in_the_same_second():
-    *others, end = after_story((CREATED, TRUE, 0), (RUNNING, TRUE, 0.3), (SUCCEEDED, TRUE, 0.6))
+def test_of_one_second_the_newer_one_has_the_later_time():
+    conditions = after_story((CREATED, TRUE, 0), (RUNNING, TRUE, 0.3), (SUCCEEDED, TRUE, 0.6))
+    assert [each.last_transition_time for each in conditions] == [NOW, after(1), after(2)]
+
+
+def test_the_end_is_newer_than_what_is_false_in_the_same_second():
+    _, end = after_story((RUNNING, FALSE, 0), (FAILED, TRUE, 0.3))
     assert end.last_transition_time == after(1)
-    assert {each.last_transition_time for each in others} == {NOW}
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "since"),
+    [
+        pytest.param(TRUE, 0.9, 0, id="its time was moved"),
+        pytest.param(TRUE, 5, 5, id="its time is the real one"),
+        pytest.param(FALSE, 5, None, id="it is not true"),
+    ],
+)
+def test_since_when_a_condition_is_true_at_the_earliest(status, seconds, since):
+    conditions = after_story((CREATED, TRUE, 0), (RUNNING, status, seconds))
+    assert true_since(conditions, RUNNING) == (None if since is None else after(since))
+    assert true_since(conditions, FAILED) is None
+
+
+def test_only_what_becomes_true_needs_a_later_time():
+    running, _ = after_story((CREATED, TRUE, 0), (RUNNING, FALSE, 0.3))
+    assert running.last_transition_time == NOW
 
 
 def test_times_are_whole_seconds_of_universal_time():
@@ -193,6 +217,12 @@ def test_looking_up_conditions():
     assert condition(conditions, SUSPENDED) is None
 
 
+def as_flyte_does(conditions):
+    """The newest condition that is true, and of two of the same second the first."""
+    newest_first = sorted(conditions, key=lambda each: each.last_transition_time, reverse=True)
+    return next(each for each in newest_first if each.is_true)
+
+
 STORIES = st.lists(
     st.tuples(
         st.sampled_from(ConditionType), st.sampled_from([TRUE, FALSE]), st.floats(0, 3)
@@ -209,6 +239,7 @@ def test_clients_can_rely_on_the_list_after_any_story(story):
     assert all(each.is_true for each in conditions if each.type in TERMINAL)
     if (last := describing(conditions)) is not None:
         assert conditions[-1] is last
+        assert as_flyte_does(conditions) is last
     if is_finished(conditions):
         *others, end = conditions
         assert end.type in TERMINAL

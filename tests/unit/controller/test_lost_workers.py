@@ -41,18 +41,26 @@ FAILS = {"mpi-operator.kubeflow.org/lost-workers": "Fail"}
 LATER = NOW + timedelta(seconds=75)
 DURING = Count(1, "", NOW - timedelta(seconds=5))
 BEFORE = Count(1, "", NOW - RAN - timedelta(seconds=1))
+CREATED_JUST_BEFORE = {
+    "type": "Created",
+    "status": "True",
+    "lastTransitionTime": timestamp(BEFORE.at),
+}
 
 
-def running(**changes):
+def running(*others, **changes):
     """A job whose launcher and workers have been running for five minutes, for the only time."""
     began = timestamp(NOW - RAN)
     condition = {"type": "Running", "status": "True", "lastTransitionTime": began}
-    status = {"startTime": began, "conditions": [condition]}
+    status = {"startTime": began, "conditions": [*others, condition]}
     return a_job(status=status, **{"policy": {"backoffLimit": 0}, **changes})
 
 
 JOB = running()
 BOTH = workers(JOB, "Running", "Running")
+CREATED_WITH_IT = a_launcher_pod(
+    JOB, "Succeeded", age=NOW - BEFORE.at, containerStatuses=terminated(0, LOST)
+)
 FIRST = BOTH[:1]
 
 
@@ -120,6 +128,11 @@ def judged(seen, now=LATER):
             ended(output=LOST, counts={1: Count(1, "uid", DURING.at, "exit code 137, OOMKilled")}),
             "(exit code 137, OOMKilled)",
             id="a pod that is replaced already",
+        ),
+        pytest.param(
+            ended(counts={1: BEFORE}, job=running(CREATED_JUST_BEFORE), pod=CREATED_WITH_IT),
+            "(the pod is gone)",
+            id="in the second in which it began to run, which the status calls the next one",
         ),
         pytest.param(
             ended(FIRST, f"{LOST}\n{WENT_ON}\n{LOST}"), "(the pod is gone)", id="a second time"

@@ -415,6 +415,7 @@ def test_a_finished_job_is_requeued_at_once_to_clean_up():
 
 def test_a_job_past_its_ttl_is_not_reconciled_in_a_loop():
     world = running_world(policy={"ttlSecondsAfterFinished": 10})
+    world.pass_time(1)
     world.launcher_completes()
     wait = world.settle().wait
     assert wait == pytest.approx(10)

@@ -170,6 +170,7 @@ def test_a_worker_at_its_replacement_limit_before_the_launcher_starts_fails_the_
 
 def test_a_launcher_is_deleted_after_its_ttl():
     world = running_world(policy={"ttlSecondsAfterFinished": 100})
+    world.pass_time(1)
     world.launcher_completes()
     world.settle()
     world.pass_time(99)
