@@ -12,6 +12,7 @@ from .actions import Action, Delete, delete
 from .bare_launcher import check_limits
 from .decision import Decision, earliest
 from .failed_worker import failed_worker
+from .horovod_blacklist import blacklisted_hosts
 from .host_announcement import announcements, last_change, scale_down_delay
 from .host_list import list_hosts
 from .init_timeout import init_timeout
@@ -143,6 +144,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             *lost.problems,
             *pods.problems,
             *log.problems,
+            *blacklisted_hosts(seen, now),
         ],
         requeue_after=earliest(
             listed.requeue_after,
