@@ -111,6 +111,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     replaced = replacement.replacements(seen, now)
     listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
+    group = tuple(prerequisites.pod_group_actions(seen, settings))
     changed = last_change(seen, listed.hosts, now)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
     prepared = [
@@ -127,8 +128,10 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             changed,
         ),
         *keys.actions,
-        *prerequisites.pod_group_actions(seen, settings),
+        *(group if seen.pod_group is None else ()),
     ]
+    # A group that exists follows a change of size before the launcher can learn of it.
+    first = [*granted.actions, *(group if seen.pod_group is not None else ())]
     # Where a name is taken the job cannot be complete, and half a job only holds resources.
     blocked = bool(seen.taken)
     workers = Decision() if blocked else worker_set.creations(seen, replaced, settings, now)
@@ -137,7 +140,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     leaving = worker_set.deletions(seen, replaced, scale_down_delay(seen, changed, now))
     removed = [*leaving.actions, *lost.actions, *keeping_actions(seen)]
     return _plan(
-        [granted.actions, prepared, announced, removed, workers.actions, started],
+        [first, prepared, announced, removed, workers.actions, started],
         problems=[
             *_taken_problems(seen),
             *replaced.given_up.values(),

@@ -74,6 +74,28 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
         assert "rank 1 of 2" in await lab.pod_log(first[mpi]), await lab.account(mpi)
 
 
+async def test_a_drained_node_costs_a_job_a_try_and_no_more(lab: Lab, cluster: Cluster) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        made = job(BRISK, mpi, pod=spread(mpi, otherwise="ScheduleAnyway"), flavour=flavour)
+        bind(made, launcher=SAFE)
+        await lab.submit(made)
+    for mpi in FLAVOURS:
+        await lab.prints(mpi, "rank 1 of 2")
+    mine = f"training.kubeflow.org/job-name in ({','.join(FLAVOURS)})"
+    flags = ("--pod-selector", mine, "--delete-emptydir-data", "--timeout=60s")
+
+    await asyncio.to_thread(cluster.kubectl, "drain", f"node-{LOST}", *flags)
+    try:
+        await lab.succeed_all(FLAVOURS)
+    finally:
+        cluster.kubectl("uncordon", f"node-{LOST}")
+
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi), await lab.account(mpi)
+        assert len(await lab.event_messages(mpi, "WorkerReplaced")) == 1, await lab.account(mpi)
+        assert await lab.event_messages(mpi, "LauncherRestarted"), await lab.account(mpi)
+
+
 # The mpirun of Open MPI 5.0 says that it lost a daemon and gives up, and mostly ends with 0.
 async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab: Lab) -> None:
     strict, usual, script = map(_tried_once, ("strict", "usual", "script"))
