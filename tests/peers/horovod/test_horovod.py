@@ -19,6 +19,7 @@ import yaml
 
 from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
+from tests.cluster.images.test_contract import check
 from tests.cluster.operator.containers import kill_container
 from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
@@ -39,6 +40,11 @@ BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
 PATIENCE = 240
 
 pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.mark.parametrize("image", ["horovod-examples", "tensorflow-benchmarks"])
+def test_the_images_have_everything_that_a_job_may_need(image: str) -> None:
+    check(image, "Open MPI 4.1")
 
 
 # --- elastic
@@ -72,13 +78,14 @@ async def trains_with(lab: Lab, name: str, ranks: int) -> None:
 
 
 async def test_elastic_training_goes_on_while_workers_come_and_go(
-    lab: Lab, cluster: Cluster
+    lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole job, with nothing but its requests lowered: 2, 3, one killed, 1 and 2 workers."""
     name = "tensorflow-mnist-elastic"
     _create(cluster, lab, _with_small_requests(ELASTIC))
     await trains_with(lab, name, 2)
-    _patch_workers(cluster, lab, name, 3)
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i 's/replicas: 2/replicas: 3/'")
+    cluster.kubectl("edit", f"mpijobs.v1.kubeflow.org/{name}", "-n", lab.namespace)
     await trains_with(lab, name, 3)
     kill_container(cluster, (await lab.pods(name, "worker"))[2])
     await trains_with(lab, name, 2)

@@ -127,8 +127,8 @@ def test_the_list_is_written_then_announced_and_the_worker_leaves_after_that():
 
 
 def test_the_group_and_the_permission_follow_before_the_list():
-    job = {"annotations": {annotations.TRANSPORT: annotations.EXEC}}
-    world = World(2, settings=VOLCANO, **job).start()
+    by_exec = {annotations.TRANSPORT: annotations.EXEC}
+    world = World(2, settings=VOLCANO, annotations=by_exec).start()
     world.scale(3)
     requests, _ = world.reconcile()
     group, role, hosts = (
