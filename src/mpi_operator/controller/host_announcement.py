@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations
-from mpi_operator.api.main_container import main_container
+from mpi_operator.api.main_container import launcher_command_line, main_container
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
@@ -69,9 +69,8 @@ def _is_first_list(seen: Observed, hosts: frozenset[int]) -> bool:
 
 
 def _reads_script(job: MPIJob) -> bool:
-    container = main_container(job, job.spec.launcher)
-    values = (each.get("value") or "" for each in container.get("env") or ())
-    words = (*(container.get("command") or ()), *(container.get("args") or ()), *values)
+    variables = main_container(job, job.spec.launcher).get("env") or ()
+    words = (launcher_command_line(job), *(each.get("value") or "" for each in variables))
     return any(DISCOVER_SCRIPT in str(word) for word in words)
 
 

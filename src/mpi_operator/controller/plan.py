@@ -12,6 +12,7 @@ from .actions import Action, Delete, delete
 from .bare_launcher import check_limits
 from .decision import Decision, earliest, merged
 from .failed_worker import failed_worker
+from .horovod_blacklist import blacklisted_hosts
 from .host_announcement import announce_hosts
 from .host_list import list_hosts
 from .init_timeout import init_timeout
@@ -111,6 +112,9 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     replaced, listed = replacement.replacements(seen, now), list_hosts(seen, now)
     announced = announce_hosts(seen, listed.hosts, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
+    group = tuple(prerequisites.pod_group_actions(seen, settings))
+    # A group that exists follows a change of size before the launcher can learn of it.
+    new_group, resized = (group, ()) if seen.pod_group is None else ((), group)
     prepared = _prepare(seen, settings, listed.hosts, replaced, announced.changed, now)
     leaving = worker_set.deletions(seen, replaced, announced.deletion_delay)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
@@ -121,8 +125,15 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
     given_up = Decision(problems=tuple(replaced.given_up.values()))
     decided = merged(names, given_up, lost, pods, ends, granted, prepared, leaving, workers)
     return _plan(
-        [granted.actions, prepared.actions, announced.actions, removed, workers.actions, started],
-        problems=[*decided.problems, *log.problems],
+        [
+            [*granted.actions, *resized],
+            [*prepared.actions, *new_group],
+            announced.actions,
+            removed,
+            workers.actions,
+            started,
+        ],
+        problems=[*decided.problems, *log.problems, *blacklisted_hosts(seen, now)],
         requeue_after=earliest(decided.requeue_after, listed.requeue_after),
         log_request=log.request,
     )
@@ -160,9 +171,7 @@ def _prepare(
         *prerequisites.service_actions(seen),
         *prerequisites.config_map_actions(seen, settings, hosts, record, events),
     )
-    pod_group = tuple(prerequisites.pod_group_actions(seen, settings))
-    keys = prerequisites.ensure_keys(seen, now)
-    return merged(Decision(before_keys), keys, Decision(pod_group))
+    return merged(Decision(before_keys), prerequisites.ensure_keys(seen, now))
 
 
 def _plan(

@@ -24,6 +24,7 @@ class ProblemReason(StrEnum):
     WORKER_EVICTED = "MPIJobEvicted"
     WORKER_LOST = "WorkerLost"
     LAUNCHER_WAITS = "LauncherWaits"
+    HOST_BLACKLISTED = "HostBlacklisted"
     LAUNCHER_POD_MISSING = "LauncherPodMissing"
     INIT_TIMEOUT = "InitTimeout"
     # As Kubernetes calls them.
