@@ -1,6 +1,6 @@
 """The images of this project: their Dockerfiles and their other inputs."""
 
-import tomllib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,8 +128,9 @@ def _named(name: str, tag: str) -> str:
 
 def _version() -> str:
     """The version of this checkout, as in the Deployment of the operator."""
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    return str(project["version"])
+    source = (CHECKOUT / "src/mpi_operator/__init__.py").read_text()
+    [version] = re.findall(r'^__version__ = "(.+?)"', source, re.MULTILINE)
+    return str(version)
 
 
 _ALL = (

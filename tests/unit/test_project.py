@@ -2,11 +2,14 @@
 
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import yaml
 
+from devcluster.image_builds import IMAGES
 from mpi_operator import __version__
+from mpi_operator.install.installation import default_image
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -17,8 +20,11 @@ CLAIMED = [
 ]
 
 
-def test_the_package_and_its_distribution_have_the_same_version():
-    assert PROJECT["version"] == __version__
+def test_all_that_has_a_version_has_the_same_one():
+    chart = yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())
+    [image] = IMAGES["mpi-operator"].tags
+    assert {metadata.version("mpi-operator"), chart["appVersion"]} == {__version__}
+    assert image == default_image() == f"mpioperator/mpi-operator:{__version__}"
 
 
 def test_the_claimed_pythons_begin_with_the_oldest_one_that_is_allowed():
