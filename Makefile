@@ -12,6 +12,7 @@ READY := $(VENV)/.ready
 # Apart from the tests, which choose the MPI of each job themselves.
 DEMO := .venv-demo
 HOROVOD := .venv-horovod
+RELEASE := .venv-release
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
@@ -220,6 +221,16 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
+.PHONY: release
+release: setup $(RELEASE)/.ready ## Write a release of the current commit to dist/; images='mpi-operator' for some images only (first time 30 min; root)
+	$(BIN)/python -m scripts.release $(if $(filter undefined,$(origin images)),,--images $(images)) \
+	  $(if $(tag),--tag '$(tag)') $(if $(links),--links '$(links)')
+
+$(RELEASE)/.ready: scripts/release/requirements.txt
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 .PHONY: cluster-up
 cluster-up: setup ## Start a real cluster to try things (nodes need root); prints the path of its kubeconfig
 	@$(BIN)/python -m devcluster up
@@ -234,4 +245,4 @@ cluster-status: setup ## Show which parts of it run
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock $(RELEASE) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

@@ -35,6 +35,11 @@ class Image:
     """Whether it is built only for those who ask for it by name."""
 
     @property
+    def is_released(self) -> bool:
+        """Whether users need it, too, and not only tests."""
+        return not self.dockerfile.startswith("tests/")
+
+    @property
     def directory(self) -> Path:
         return CHECKOUT / (self.context or Path(self.dockerfile).parent)
 
@@ -250,6 +255,11 @@ def with_needs(names: Iterable[str]) -> list[Image]:
 def usual() -> Iterator[str]:
     """The names of the images that are built by default."""
     return (name for name in archived() if not IMAGES[name].is_heavy)
+
+
+def released() -> Iterator[str]:
+    """The names of the images for users: to run, and to build their own from."""
+    return (image.name for image in _ALL if image.is_released)
 
 
 def archived() -> Iterator[str]:
