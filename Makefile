@@ -118,14 +118,15 @@ coverage: test-packages ## Measure how much of src the unit and local tests cove
 	$(BIN)/coverage report
 
 .PHONY: check
-check: setup ## Check format, lint, types, import layers, shell scripts, docs, generated files (20 s)
-	@echo '==> Checking format, lint, types, import layers, shell scripts, docs and generated files (usually 20 seconds)'
+check: setup ## Check format, lint, types, import layers, shell scripts, workflows, docs, generated files (20 s)
+	@echo '==> Checking format, lint, types, import layers, shell scripts, workflows, docs and generated files (usually 20 seconds)'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	scripts/shellcheck
 	scripts/gofmt-check
+	scripts/actionlint
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
 
@@ -225,6 +226,14 @@ images: setup ## Build the container images, into a cache outside the checkout (
 release: setup $(RELEASE)/.ready ## Write a release of the current commit to dist/; images='mpi-operator' for some images only (first time 30 min; root)
 	$(BIN)/python -m scripts.release $(if $(filter undefined,$(origin images)),,--images $(images)) \
 	  $(if $(tag),--tag '$(tag)') $(if $(links),--links '$(links)')
+
+.PHONY: push-images
+push-images: ## Push the images in dist/ to a registry: registry=registry.example.com
+	scripts/push-images '$(registry)'
+
+.PHONY: push-chart
+push-chart: setup ## Push the chart in dist/ to a registry: registry=registry.example.com/charts
+	scripts/push-chart '$(registry)'
 
 $(RELEASE)/.ready: scripts/release/requirements.txt
 	$(PYTHON) -m venv --clear $(RELEASE)

@@ -47,6 +47,11 @@ def run(cluster, namespace, *, images):
     return output
 
 
+def _names(archive, layer):
+    with tarfile.open(fileobj=archive.extractfile(layer)) as files:
+        return files.getnames()
+
+
 def _phase(cluster, namespace):
     return pod(cluster, namespace, "it")["status"].get("phase")
 
@@ -71,8 +76,7 @@ def test_the_operator_is_small_and_has_no_shell(loaded):
     with tarfile.open(image_builds.provide(["mpi-operator"])["mpi-operator"]) as archive:
         assert sum(entry.size for entry in archive) <= LIMIT
         [manifest] = json.load(archive.extractfile("manifest.json"))
-        layers = [archive.extractfile(layer) for layer in manifest["Layers"]]
-        names = {name for layer in layers for name in tarfile.open(fileobj=layer).getnames()}
+        names = {name for layer in manifest["Layers"] for name in _names(archive, layer)}
     programs = {name.rpartition("/")[2] for name in names if "/bin/" in name or "/sbin/" in name}
     assert "mpi-operator" in programs
     assert not programs & {"sh", "dash", "bash", "apt", "dpkg", "pip", "perl"}
