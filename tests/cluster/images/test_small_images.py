@@ -48,8 +48,14 @@ def run(cluster, namespace, *, images):
 
 
 def _names(archive, layer):
-    with tarfile.open(fileobj=archive.extractfile(layer)) as files:
+    with tarfile.open(fileobj=_file(archive, layer)) as files:
         return files.getnames()
+
+
+def _file(archive, name):
+    found = archive.extractfile(name)
+    assert found, name
+    return found
 
 
 def _phase(cluster, namespace):
@@ -75,7 +81,7 @@ def test_the_operator_is_small_and_has_no_shell(loaded):
     loaded("mpi-operator")  # or this test is skipped
     with tarfile.open(image_builds.provide(["mpi-operator"])["mpi-operator"]) as archive:
         assert sum(entry.size for entry in archive) <= LIMIT
-        [manifest] = json.load(archive.extractfile("manifest.json"))
+        [manifest] = json.loads(_file(archive, "manifest.json").read())
         names = {name for layer in manifest["Layers"] for name in _names(archive, layer)}
     programs = {name.rpartition("/")[2] for name in names if "/bin/" in name or "/sbin/" in name}
     assert "mpi-operator" in programs
