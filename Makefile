@@ -19,6 +19,8 @@ PYTEST = $(BIN)/python -m pytest $(SELECT)
 # In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 PEERS_CACHE := .pytest_cache/peers
+# What the operator did in the tests, to compare with what it may do.
+PERMISSIONS := $(CURDIR)/.pytest_cache/permissions
 
 .PHONY: help
 help: ## Show this table
@@ -46,9 +48,12 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 
 # Failed tests run once more only if the whole run completed (exit code 1): not after an abort, nor after a forbidden skip.
 .PHONY: all-tests
+all-tests: export MPI_OPERATOR_PERMISSIONS := $(PERMISSIONS)
 all-tests:
+	@rm -rf $(PERMISSIONS)
 	@echo '==> Running all tests in parallel (usually 14 minutes)'
 	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
+	$(if $(k),,$(BIN)/python scripts/check_permissions.py $(PERMISSIONS))
 
 # Beside the tests with nodes, which mostly wait.
 .PHONY: checks-and-pythons
