@@ -17,7 +17,7 @@ from tests.support import virtual_environments
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "scripts/release/requirements.txt"
-IMAGE = "mpi-operator"
+IMAGES = ("mpi-operator", "kubectl-delivery")
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +43,16 @@ def git(place: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def release(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make release images=mpi-operator` writes."""
+    """What `make release images='mpi-operator kubectl-delivery'` writes."""
     try:
-        image_builds.provide([IMAGE])
+        image_builds.provide(IMAGES)
     except CannotBuild as error:
         pytest.skip(str(error))
     output = tmp_path_factory.mktemp("release") / "dist"
     [tool] = re.findall(r"^cyclonedx-bom==.+$", REQUIREMENTS.read_text(), re.MULTILINE)
     pins = {"PIP_CONSTRAINT": str(REQUIREMENTS)}
     tools = virtual_environments.provide(tool, variables=pins)
-    options = (f"--output={output}", f"--tools={tools}", f"--images={IMAGE}")
+    options = (f"--output={output}", f"--tools={tools}", "--images", *IMAGES)
     subprocess.run(
         [sys.executable, "-m", "scripts.release", *options],
         cwd=checkout,
@@ -76,12 +76,14 @@ def test_it_has_all_parts_and_their_digests(release: Path) -> None:
         "RELEASE_NOTES.md",
         "SHA256SUMS",
         chart,
+        "images/kubectl-delivery.tar.gz",
         "images/mpi-operator.tar.gz",
         "manifests/mpi-operator.yaml",
         f"manifests/mpi-operator-{__version__}-manifests.tar.gz",
         f"python/mpi_operator-{__version__}-py3-none-any.whl",
         f"python/mpi_operator-{__version__}.tar.gz",
         f"sbom/mpi-operator-{__version__}.cdx.json",
+        "sbom/kubectl-delivery-image.cdx.json",
         "sbom/mpi-operator-image.cdx.json",
     }
     check = subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=release)
@@ -105,6 +107,15 @@ def test_the_bill_of_the_image_has_debian_and_python_packages(release: Path) -> 
     names = {each.partition("@")[0] for each in found}
     assert {"pkg:deb/debian/libc6", "pkg:deb/debian/libssl3t64", "pkg:pypi/aiohttp"} <= names
     assert f"pkg:pypi/mpi-operator@{__version__}" in found
+
+
+def test_the_bill_of_an_image_has_go_modules(release: Path) -> None:
+    found = components(release, "kubectl-delivery-image.cdx.json")
+    [required] = re.findall(
+        r"^require (\S+) (\S+)", (ROOT / "cmd/kubectl-delivery/go.mod").read_text(), re.MULTILINE
+    )[:1]
+    assert f"pkg:golang/{'@'.join(required)}" in found
+    assert [each for each in found if each.startswith("pkg:golang/stdlib@1.")]
 
 
 def test_a_tag_of_another_version_is_refused(checkout: Path) -> None:
