@@ -12,12 +12,15 @@ READY := $(VENV)/.ready
 # Apart from the tests, which choose the MPI of each job themselves.
 DEMO := .venv-demo
 HOROVOD := .venv-horovod
+RELEASE := .venv-release
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
 # In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 PEERS_CACHE := .pytest_cache/peers
+# What the operator did in the tests, to compare with what it may do.
+PERMISSIONS := $(CURDIR)/.pytest_cache/permissions
 
 .PHONY: help
 help: ## Show this table
@@ -45,9 +48,12 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 
 # Failed tests run once more only if the whole run completed (exit code 1): not after an abort, nor after a forbidden skip.
 .PHONY: all-tests
+all-tests: export MPI_OPERATOR_PERMISSIONS := $(PERMISSIONS)
 all-tests:
+	@rm -rf $(PERMISSIONS)
 	@echo '==> Running all tests in parallel (usually 14 minutes)'
 	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
+	$(if $(k),,$(BIN)/python scripts/check_permissions.py $(PERMISSIONS))
 
 # Beside the tests with nodes, which mostly wait.
 .PHONY: checks-and-pythons
@@ -117,14 +123,15 @@ coverage: test-packages ## Measure how much of src the unit and local tests cove
 	$(BIN)/coverage report
 
 .PHONY: check
-check: setup ## Check format, lint, types, import layers, shell scripts, docs, generated files (20 s)
-	@echo '==> Checking format, lint, types, import layers, shell scripts, docs and generated files (usually 20 seconds)'
+check: setup ## Check format, lint, types, import layers, shell scripts, workflows, docs, generated files (20 s)
+	@echo '==> Checking format, lint, types, import layers, shell scripts, workflows, docs and generated files (usually 20 seconds)'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	scripts/shellcheck
 	scripts/gofmt-check
+	scripts/actionlint
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
 
@@ -220,6 +227,24 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
+.PHONY: release
+release: setup $(RELEASE)/.ready ## Write a release of the current commit to dist/; images='mpi-operator' for some images only (first time 30 min; root)
+	$(BIN)/python -m scripts.release $(if $(filter undefined,$(origin images)),,--images $(images)) \
+	  $(if $(tag),--tag '$(tag)') $(if $(links),--links '$(links)')
+
+.PHONY: push-images
+push-images: ## Push the images in dist/ to a registry: registry=registry.example.com
+	scripts/push-images '$(registry)'
+
+.PHONY: push-chart
+push-chart: setup ## Push the chart in dist/ to a registry: registry=registry.example.com/charts
+	scripts/push-chart '$(registry)'
+
+$(RELEASE)/.ready: scripts/release/requirements.txt
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 .PHONY: cluster-up
 cluster-up: setup ## Start a real cluster to try things (nodes need root); prints the path of its kubeconfig
 	@$(BIN)/python -m devcluster up
@@ -234,4 +259,4 @@ cluster-status: setup ## Show which parts of it run
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock $(RELEASE) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

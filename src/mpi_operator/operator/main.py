@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
 
+from mpi_operator import __version__
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.controller import Controller
 from mpi_operator.controller.metrics import JobMetrics
@@ -176,7 +176,7 @@ def _client(
     timeouts: Timeouts | None = None,
     concurrency: int = _READS,
 ) -> HttpClient:
-    agent = f"mpi-operator/{metadata.version('mpi-operator')}"
+    agent = f"mpi-operator/{__version__}"
     return HttpClient(
         found, metrics=metrics, timeouts=timeouts, concurrency=concurrency, user_agent=agent
     )

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mpi_operator import __version__
 from mpi_operator.api import types
 from mpi_operator.kube import config
 from mpi_operator.kube.config.address import parse_server
@@ -573,6 +573,6 @@ def _epilog() -> str:
 def version() -> str:
     """The version, with what a bug report needs."""
     return (
-        f"{PROGRAM} {metadata.version('mpi-operator')}, {types.API_VERSION}, "
+        f"{PROGRAM} {__version__}, {types.API_VERSION}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
