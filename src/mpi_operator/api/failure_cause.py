@@ -25,6 +25,8 @@ class Failure(NamedTuple):
     """The host of each rank, if ranks are placed in the order of the hostfile."""
     oom_kills: int | None = None
     """How many processes of the machine were killed for lack of memory meanwhile, if known."""
+    rank: str = ""
+    """The rank that failed first, if the MPI has said so apart from these lines."""
 
 
 class Banner(NamedTuple):
@@ -45,7 +47,7 @@ class Banner(NamedTuple):
 def failure_cause(failure: Failure) -> str:
     """One sentence without a full stop; "" if the lines say nothing."""
     text = "\n".join(failure.lines).replace("\0", "")  # PRRTE ends a banner with one
-    banner = _located(_banner(text), failure.hosts)
+    banner = _located(_banner(text) or Banner(failure.rank), failure.hosts)
     for find in _REASONS:
         if reason := find(text, banner, failure):
             short = reason if len(reason) <= _MAX_LENGTH else f"{reason[: _MAX_LENGTH - 1]}…"
@@ -78,8 +80,10 @@ _BANNERS = tuple(
 )
 
 
-def _banner(text: str) -> Banner:
+def _banner(text: str) -> Banner | None:
     found = [match for pattern in _BANNERS if (match := pattern.search(text))]
+    if not found:
+        return None
     facts: dict[str, str] = {}
     for match in sorted(found, key=re.Match.start):
         facts = {name: value for name, value in match.groupdict().items() if value} | facts

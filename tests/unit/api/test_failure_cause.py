@@ -157,6 +157,14 @@ def test_a_banner_alone_leaves_the_exit_code_and_the_rank():
     assert cause == "exit code 1, nothing was printed (rank 1 on false-launcher)"
 
 
+def test_a_rank_that_was_reported_is_named_if_there_is_no_banner():
+    silent = Failure([], 3, hosts=HOSTS, rank="1")
+    assert failure_cause(silent) == "exit code 3, nothing was printed (rank 1 on pi-worker-1)"
+    code, lines = recorded("kill", "OpenMPI")
+    cause = failure_cause(Failure(lines, code, hosts=HOSTS, rank="0"))
+    assert cause.endswith("(rank 1 on pi-worker-1)")  # its banner knows better
+
+
 @pytest.mark.parametrize(
     ("oom_kills", "cause"),
     [

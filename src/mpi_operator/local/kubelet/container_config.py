@@ -9,7 +9,7 @@ from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Command, Mount
-from mpi_operator.mpi_variables import MPIS
+from mpi_operator.mpi_variables import MPIS, OPEN_MPI
 
 from . import gpus
 from .capacity import gpus_of
@@ -60,8 +60,11 @@ async def container_config(context: PodContext, container: Manifest) -> Containe
     argv = stand_ins.without_sshd(words, f"{BIN}/sshd")
     runs_sshd = stand_ins.is_sshd(words) or argv != words
     mounts = _mounts(context, container, own, directory)
-    if node.is_plain and stand_ins.is_open_mpi_launcher(own):
-        argv, env = stand_ins.with_mpirun(argv, env, MPI)
+    if stand_ins.is_open_mpi_launcher(own):
+        if stand_ins.is_mpirun(argv):  # a script may read what its mpirun says
+            env = {**OPEN_MPI.failures, **env}
+        if node.is_plain:
+            argv, env = stand_ins.with_mpirun(argv, env, MPI)
     return ContainerConfig(Command(argv, env, directory), tuple(mounts), identity, runs_sshd)
 
 

@@ -91,6 +91,11 @@ def is_open_mpi_launcher(variables: Mapping[str, str]) -> bool:
     return any(variables.get(name) for name in OPEN_MPI.hostfile)
 
 
+def is_mpirun(argv: Sequence[str]) -> bool:
+    """Whether a command line is an mpirun of Open MPI, and no script that calls one."""
+    return bool(argv) and PurePosixPath(argv[0]).name in _MPIRUN
+
+
 def with_mpirun(
     argv: Sequence[str], variables: Mapping[str, str], directory: str
 ) -> tuple[list[str], dict[str, str]]:
