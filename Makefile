@@ -183,7 +183,7 @@ soak: soak-conversion soak-starts soak-exec soak-lost-workers soak-scaling soak-
 
 .PHONY: soak-conversion
 soak-conversion: setup ## Convert jobs between all API versions, 10,000 examples of each property (20 min)
-	$(PYTEST) $(AT_ONCE) --hypothesis-profile=soak --timeout=7200 tests/unit/api/conversion/test_properties.py
+	$(PYTEST) $(AT_ONCE) --dist=worksteal --hypothesis-profile=soak --timeout=7200 tests/unit/api/conversion/test_properties.py
 
 .PHONY: soak-api
 soak-api: setup binaries ## Run the API server tests n times (n=50)

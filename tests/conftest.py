@@ -68,8 +68,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> sharing_out.Scheduler:
-    return sharing_out.Scheduler(config, log)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Producer
+) -> sharing_out.Scheduler | None:
+    """Our own scheduler, unless another one than the default was asked for."""
+    return sharing_out.Scheduler(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -28,14 +28,22 @@ def couple(cluster, namespace):
     return namespace
 
 
-def test_pods_are_spread_over_both_nodes(cluster, namespace):
-    names = [f"spread-{number}" for number in range(4)]
-    create(cluster, namespace, *(a_pod(name, "sleep 1000") for name in names))
-    await_ready(cluster, namespace, *names)
-    assert {pod(cluster, namespace, name)["spec"]["nodeName"] for name in names} == {
-        "node-0",
-        "node-1",
+def test_pods_that_ask_for_it_are_spread_over_both_nodes(cluster, namespace):
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "spread"}},
     }
+    names = [f"spread-{number}" for number in range(4)]
+    pods = (
+        a_pod(name, "sleep 1000", labels={"app": "spread"}, topologySpreadConstraints=[spread])
+        for name in names
+    )
+    create(cluster, namespace, *pods)
+    await_ready(cluster, namespace, *names)
+    nodes = [pod(cluster, namespace, name)["spec"]["nodeName"] for name in names]
+    assert sorted(nodes) == ["node-0", "node-0", "node-1", "node-1"]
 
 
 def test_pods_on_different_nodes_reach_each_other_by_address_and_by_name(cluster, couple):

@@ -28,6 +28,7 @@ from . import job_records
 from .outcome import FAILURE, CommandError
 
 _ANSWER_SECONDS = 5.0
+_POLL_SECONDS = 0.05
 _LOST = records.End("Lost", "was lost: its `mpijob run` was killed", FAILURE)
 _MAX_NAMED = 5
 
@@ -186,12 +187,25 @@ def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:
             raise CommandError(f"{len(several)} running jobs are called {name}: add {options}")
 
 
+async def _until_archived(run: Path) -> None:
+    """Wait for a run that is about to end, so that its jobs are found among the finished ones.
+
+    Its process closes its socket before it archives its record. A run without a record has yet to
+    start.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            while records.read(run) and run_directories.is_owned(run):  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_SECONDS)
+
+
 async def _jobs_of(cluster: RemoteCluster) -> list[RunningJob]:
     run = cluster.run.name
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             listing = await cluster.list(MPI_JOBS)
     except (errors.NotSent, errors.ConnectionLost):
+        await _until_archived(cluster.run)
         return []
     except TimeoutError:
         click.echo(f"mpijob: run {run} did not answer within {_ANSWER_SECONDS:g}s", err=True)

@@ -14,9 +14,10 @@ from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.kube import config
 from mpi_operator.kube.resources import Key
 from mpi_operator.webhook import admission
+from mpi_operator.webhook.listener import CannotListen
 from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
-from mpi_operator.webhook.server import CannotListen, Decisions
+from mpi_operator.webhook.server import Decisions
 from mpi_operator.webhook.service import Connect, Settings, webhook
 
 from .exit_codes import Exit, ExitCode

@@ -93,24 +93,26 @@ class Connection(web.RequestHandler):
             logger.error("Connection failed because of a bug", extra=facts)
 
 
-class _Refusal(asyncio.Protocol):
-    """Closes a connection at once."""
+class Opened:
+    """The connections that are open."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
+    def __init__(self, server: web.Server, limits: Limits) -> None:
+        self._server = server
+        self._limits = limits
+        self._transports: Transports = set()
 
+    def has_room(self, handshakes: int) -> bool:
+        """Whether there may be one more connection, beside those in their handshake."""
+        return len(self._transports) + handshakes < self._limits.connections
 
-def factory(
-    server: web.Server, limits: Limits, opened: Transports
-) -> Callable[[], asyncio.Protocol]:
-    """Makes the protocol of each new connection, and keeps those that are open in `opened`."""
+    def new_connection(self) -> Connection:
+        return Connection(self._server, self._limits.head_seconds, self._transports)
 
-    def protocol() -> asyncio.Protocol:
-        is_full = len(server.connections) >= limits.connections
-        return _Refusal() if is_full else Connection(server, limits.head_seconds, opened)
-
-    return protocol
+    async def close(self) -> None:
+        """Close every connection."""
+        for transport in [*self._transports]:
+            transport.abort()  # closing it would wait for the other side's goodbye
+        await asyncio.sleep(0)
 
 
 @web.middleware

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from ssl import SSLContext
 from typing import TypeAlias
 
 import msgspec
@@ -21,10 +20,11 @@ from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
 
-from . import admission_response, connections, conversion_review
+from . import admission_response, conversion_review
 from .admission_response import Admission
-from .connections import Limits, arrivals
+from .connections import Limits, Opened, arrivals
 from .conversion_review import Convert, Failed, Malformed, where
+from .listener import Listener, listening
 from .metrics import WebhookMetrics
 from .request_body import ADMISSION_BYTES, CONVERSION_BYTES, Bodies, Refused
 from .tls import LiveContext
@@ -37,8 +37,6 @@ Answer: TypeAlias = tuple[Manifest, str]
 Respond: TypeAlias = Callable[[bytes], Awaitable[web.Response]]
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
 
-_BACKLOG = 128
-_HANDSHAKE_SECONDS = 10.0
 _SHUTDOWN_SECONDS = 3.0
 # API servers give up on a handshake after 10s. If the certificate takes longer than this, it is
 # better to fail their calls at once.
@@ -166,10 +164,6 @@ def _decide(body: bytes, decide: Decide) -> Answer:
     return admission_response.review(uid, admission), outcome
 
 
-class CannotListen(OSError):
-    """The port is in use, or may not be used."""
-
-
 @asynccontextmanager
 async def served(
     app: web.Application,
@@ -185,56 +179,26 @@ async def served(
 
     CannotListen if the port is in use.
     """
+    socket = listening(host, port)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     assert runner.server is not None
-    opened: connections.Transports = set()
-    factory = connections.factory(runner.server, limits or Limits(), opened)
+    opened = Opened(runner.server, limits or Limits())
+    listener = Listener(socket, live.context, opened.new_connection, opened.has_room)
+    bound: int = socket.getsockname()[1]
+    logger.info("Serving webhooks", extra={"port": bound})
+    starting = asyncio.create_task(_start(listener, live))
     try:
-        listening = await _listen(factory, live.context, port, host)
-        bound: int = listening.sockets[0].getsockname()[1]
-        logger.info("Serving webhooks", extra={"port": bound})
-        accepting = asyncio.create_task(_accept(listening, live))
-        try:
-            yield bound
-        finally:
-            accepting.cancel()
-            listening.close()
+        yield bound
     finally:
-        await _close(runner, opened)
+        starting.cancel()
+        await asyncio.wait([starting])
+        await listener.close()
+        await runner.cleanup()  # answers what is being asked
+        await opened.close()
 
 
-async def _listen(
-    factory: Callable[[], asyncio.BaseProtocol], context: SSLContext, port: int, host: str | None
-) -> asyncio.Server:
-    """A server whose connections wait in the kernel until it starts to serve."""
-    try:
-        server = await asyncio.get_running_loop().create_server(
-            factory,
-            host,
-            port,
-            ssl=context,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-            backlog=_BACKLOG,
-            start_serving=False,
-        )
-        for each in server.sockets:
-            with each.dup() as same:
-                same.listen(_BACKLOG)
-    except OSError as error:
-        raise CannotListen(str(error)) from error
-    return server
-
-
-async def _accept(server: asyncio.Server, live: LiveContext) -> None:
+async def _start(listener: Listener, live: LiveContext) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(live.has_certificate.wait(), _CERTIFICATE_SECONDS)
-    await server.start_serving()
-
-
-async def _close(runner: web.AppRunner, opened: connections.Transports) -> None:
-    """Answer what is being asked, then close every connection, also those that came meanwhile."""
-    await runner.cleanup()
-    for transport in [*opened]:
-        transport.abort()  # closing it would wait for the other side's goodbye
-    await asyncio.sleep(0)
+    listener.start()

@@ -138,12 +138,13 @@ def test_jobs_survive_that_the_operator_is_uninstalled_and_installed_again(
     installed.succeeds("install", "--no-wait")
     versions = installed.object("crd", "mpijobs.kubeflow.org")["spec"]["versions"]
     assert len(versions) == 4
+    installed.kubectl("delete", JOBS, "kept")
 
 
 def test_jobs_are_deleted_only_after_a_question(installed: Cluster) -> None:
     installed.kubectl("create", "-f", "-", stdin=json.dumps(mpijob("doomed", "default")))
     assert installed.mpijob("uninstall", "--delete-jobs").returncode != 0  # there is no answer
-    assert installed.names(JOBS) == ["mpijob.kubeflow.org/doomed"]
+    assert "mpijob.kubeflow.org/doomed" in installed.names(JOBS)
     installed.succeeds("uninstall", "--delete-jobs", "--yes")
     assert installed.names("crd", "mpijobs.kubeflow.org") == []
 

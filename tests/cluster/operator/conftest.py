@@ -1,5 +1,6 @@
 """The operator in the cluster, installed from the manifests that we ship."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,6 +15,7 @@ from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS
 from tests.support.mpijobs import MPIJOBS
+from tests.support.waiting import block_until
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,8 @@ async def client(cluster: Cluster) -> AsyncIterator[HttpClient]:
 @pytest.fixture
 async def lab(installation: Installation, client: HttpClient) -> AsyncIterator[Lab]:
     """A namespace of the test's own, without jobs afterwards: the nodes are small."""
+    # The test before may have killed or replaced some of its pods.
+    await asyncio.to_thread(block_until, installation.serves, 60)
     created = await client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
     name = created["metadata"]["name"]
     yield Lab(client, name)

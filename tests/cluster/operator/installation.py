@@ -14,6 +14,10 @@ from tests.support.waiting import block_until
 DEPLOY = Path(__file__).parents[3] / "deploy"
 NAMESPACE = "mpi-operator"
 DEPLOYMENT = "deployment/mpi-operator"
+_REPLICAS = 2
+_WEBHOOK = "mpi-operator-webhook"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
 
 
 class Installation:
@@ -45,6 +49,25 @@ class Installation:
             yield
         finally:
             self._set_arguments(before)
+
+    def serves(self) -> bool:
+        """Whether the webhook's Service leads to replicas that answer, and to nothing else.
+
+        A pod whose process was killed counts as ready until its node notices.
+        """
+        slices = self._get(f"{_SLICES}?labelSelector=kubernetes.io/service-name={_WEBHOOK}")
+        addresses = {
+            address
+            for each in slices["items"]
+            for endpoint in each["endpoints"] or ()
+            for address in endpoint["addresses"]
+        }
+        pods = self._get(_PODS)["items"]
+        return (
+            addresses == {pod["status"].get("podIP") for pod in pods}
+            and len(addresses) == _REPLICAS
+            and all(self._answers(pod["metadata"]["name"]) for pod in pods)
+        )
 
     def leads(self) -> bool:
         """Whether one of the replicas leads. The Lease may name one of before."""
@@ -80,6 +103,16 @@ class Installation:
         return self._kubectl(
             "get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/proxy{path}"
         )
+
+    def _answers(self, pod: str) -> bool:
+        path = f"{_PODS}/https:{pod}:9443/proxy/healthz"
+        try:
+            return self._cluster.endpoint().request("GET", path).status == 200
+        except TimeoutError:  # of a node that has only just come back
+            return False
+
+    def _get(self, path: str) -> Any:
+        return self._cluster.endpoint().request("GET", path).json()
 
     def _names(self) -> list[str]:
         return [pod["metadata"]["name"] for pod in self.pods()]

@@ -35,7 +35,9 @@ async def test_ranks_run_on_their_workers_and_the_task_succeeds(lab: Lab, flyte:
 
     two, four, elastic = await asyncio.gather(*map(ranks, ("two_ranks", "two_slots", "elastic")))
 
-    assert two == elastic == [(0, "0"), (1, "1")]
+    assert two == [(0, "0"), (1, "1")]
+    # Elastic Horovod numbers its hosts in the order in which it discovers them.
+    assert elastic in ([(0, "0"), (1, "1")], [(0, "1"), (1, "0")])
     # Flyte asks for four ranks, and writes one slot for each worker.
     assert [rank for rank, _ in four] == [0, 1, 2, 3]
     assert sorted(worker for _, worker in four) == ["0", "0", "1", "1"]

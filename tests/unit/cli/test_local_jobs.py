@@ -1,5 +1,6 @@
 """Which jobs there are, and which of them a name selects."""
 
+import asyncio
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from mpi_operator.cli.outcome import CommandError, interrupted
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind
-from mpi_operator.local.runs import run_directories
+from mpi_operator.local.runs import records, run_directories
 from mpi_operator.local.runs.finished import FinishedRun
 from mpi_operator.local.runs.records import End, Record
 from mpi_operator.local.socket import socket_messages
@@ -131,3 +132,15 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
             await cluster.create(MPI_JOBS, {"metadata": metadata})
             assert [str(job) for job in await local_jobs.all_jobs()] == ["pi (run 3-well)"]
     assert capsys.readouterr().err == "mpijob: run 1-silent did not answer within 1s\n"
+
+
+async def test_a_job_is_found_while_its_run_is_about_to_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = run_directories.create(run_directories.root(tmp_path / "mpi-operator"))
+    records.write(run.directory, Record([job("pi")], {"pi": INTERRUPTED}))
+
+    looking = asyncio.create_task(local_jobs.find("pi", None))
+    await asyncio.sleep(0)  # it has found no socket, for the run has closed it
+    await asyncio.to_thread(run.end)
+
+    assert isinstance(await looking, FinishedJob)

@@ -4,9 +4,10 @@ import asyncio
 import gzip
 import logging
 import os
+import socket
 import ssl
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 
 import aiohttp
 import msgspec
@@ -18,6 +19,7 @@ from mpi_operator.api.conversion import UnknownVersion
 from mpi_operator.webhook import certificates, conversion_review
 from mpi_operator.webhook.admission_response import Admission
 from mpi_operator.webhook.connections import Limits
+from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
 from mpi_operator.webhook.request_body import Bodies, Refused
 from mpi_operator.webhook.server import Decisions, application, served
@@ -272,6 +274,18 @@ async def test_a_port_in_use(server):
             await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.01, 0.03])
+async def test_connections_in_their_handshake_are_closed_when_it_stops(moment):
+    thread = LoopThread(serving, "webhook")
+    server = await thread.start()
+    async with thread:
+        clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(40)]
+        await asyncio.sleep(moment)  # some, all or none of them have been accepted
+    for client in clients:
+        with client, suppress(ConnectionResetError):
+            assert await asyncio.to_thread(client.recv, 1) == b""
+
+
 # --- limits on what callers may send
 
 
@@ -397,6 +411,16 @@ async def is_open(server):
         return (await server.call("/healthz"))[0] == 200
     except aiohttp.ClientError:
         return False
+
+
+async def test_handshakes_count_as_connections():
+    async with serving(connections=2) as server:
+        clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(3)]
+        with closing(clients[2]):
+            assert await asyncio.to_thread(clients[2].recv, 1) == b""
+        for client in clients[:2]:
+            client.close()
+        await until(lambda: is_open(server))
 
 
 async def test_what_is_not_http_is_not_logged(server, caplog):
