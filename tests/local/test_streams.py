@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,21 @@ def test_a_terminal_is_standard_input_too_and_a_progress_bar_is_live(shell, tmp_
         assert expected in until(ours, expected)
         os.write(ours, typed)
     assert process.wait(30) == 0
+    os.close(ours)
+
+
+def test_open_mpi_passes_on_the_beginning_of_a_line_to_a_terminal(shell):
+    """A bar that one rank draws moves, although Open MPI 5 waits for the end of a line."""
+    ours, theirs = pty.openpty()
+    rank = "printf '10%%\\r'; until [ -e go ]; do sleep 0.05; done; echo done"
+    with chdir(shell.runs.parents[2]):
+        streams = {"stdout": theirs, "stderr": theirs, "stdin": subprocess.DEVNULL}
+        process = shell.start("run", "-q", "-np", "1", "--", "sh", "-c", rank, **streams)
+        os.close(theirs)
+        assert b"10%\r" in until(ours, b"10%\r")
+        Path("go").touch()
+        assert b"done" in until(ours, b"done")
+        assert process.wait(30) == 0
     os.close(ours)
 
 

@@ -151,8 +151,8 @@ _no_permission = _first(
     r"execvp error on file (.*?) \(Permission denied\)", form="No permission to execute {}"
 )
 _no_executable = _first(  # Open MPI does not say which of the two
-    r"unable to launch the specified application as it could not\s+access an executable:\s+"
-    r"Executable: *(.*)",
+    r"unable to launch the specified application as it could not\s+access\s+(?:or execute )?"
+    r"an executable:\s+Executable: *(.*)",
     r"unable to find the specified executable file(?s:.{1,400}?)Executable: *(.*)",
     form="Executable not found, or not executable: {}",
 )
@@ -211,7 +211,8 @@ _COMPLAINT = re.compile(
 _NOISE = re.compile(
     r"^[\s=*#-]*$|^=|^ *(?:Process name|Exit code|Node|Executable|PID|HNP daemon|Remote daemon):"
     r"|exited with non-zero status|thus causing the job|prterun noticed|prterun detected"
-    r"|primary job +terminated|non-zero exit code|job has been aborted|lost communication"
+    r"|^mpirun (?:detected|noticed) that|^the job to be terminated\. The first process"
+    r"|[Pp]rimary job +terminated|non-zero exit code|job has been aborted|lost communication"
     r"|^Intel\(R\)|YOUR APPLICATION TERMINATED|Please refer to|www\.|https?://"
     r"|^\[(?:mpiexec|proxy|prterun)\S*\]|^\[\S+\] PRTE ERROR|^NOTE: invoking MPI_ABORT"
     r"|You may or may not see|exactly when Open MPI kills|calling$|^.abort.\. This may"

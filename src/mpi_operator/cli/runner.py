@@ -26,6 +26,7 @@ from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watc
 from .launcher_failure import LastLines
 from .launcher_stdin import LauncherStdin
 from .line_writer import OutputLost
+from .mpirun_options import with_live_output
 from .outcome import InvalidInput
 from .output import Output, Verdict
 from .recorder import Recorder, recording
@@ -51,6 +52,7 @@ class Options(NamedTuple):
     sandbox: Kind | None = None  # None: the best available
     gives_stdin: bool = False  # to the launcher
     separates_stderr: bool = False
+    is_watched: bool = False  # by a person, who wants to see beginnings of lines
 
 
 class _Run(NamedTuple):
@@ -73,6 +75,8 @@ def run(workload: Workload, options: Options, output: Output) -> int:
         [each.job for each in jobs], this_machine(), oversubscribe=options.oversubscribe
     )
     installation = _installation(jobs)
+    if options.is_watched:
+        jobs = [with_live_output(each, installation) for each in jobs]
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)
         try:

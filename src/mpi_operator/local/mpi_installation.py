@@ -71,6 +71,13 @@ class Installation(msgspec.Struct, frozen=True):
         )
         return Tools([directory], self._environment(), links)
 
+    @property
+    def waits_for_lines(self) -> bool:
+        """Whether its mpirun passes on whole lines only, unless it is told not to: PRRTE's does."""
+        mpirun = self.mpirun.resolve()  # a link to orterun in Open MPI 4
+        is_open_mpi = self.implementation == "OpenMPI" and mpirun.name != "orterun"
+        return is_open_mpi and (self.mpirun.parent / "prterun").exists()
+
     def _environment(self) -> dict[str, str]:
         if not IMPLEMENTATIONS[self.implementation].needs_libraries:
             return {}
