@@ -37,7 +37,7 @@ def with_live_output(loaded: LoadedJob, installation: Installation) -> LoadedJob
     """The job with its mpirun told to pass on what ranks print at once, if it can be told."""
     changed = copy.deepcopy(loaded.manifest)
     command = _command(changed)
-    if command is None or not installation.waits_for_lines or _chooses_output(command):
+    if command is None or not installation.has_prrte or _chooses_output(command):
         return loaded
     command[1:1] = _UNBUFFERED
     return loaded._replace(manifest=changed)

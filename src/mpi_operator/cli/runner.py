@@ -13,7 +13,7 @@ from mpi_operator.embedded import MPI_JOBS, machine
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.kubelet.capacity import this_machine
-from mpi_operator.local.kubelet.context import Stdin, Stdio
+from mpi_operator.local.kubelet.context import Stdio
 from mpi_operator.local.kubelet.node_pods import NodePods
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
@@ -157,7 +157,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 async def _run(run: _Run) -> list[_Ended]:
     jobs, output, pods = [each.job for each in run.jobs], run.output, NodePods()
-    with _stopped_by(run.signals) as stop, _standard_input(run.options) as stdin:
+    with _stopped_by(run.signals) as stop, _standard_streams(run) as stdio:
         async with machine(
             run.directory,
             working_directory=run.jobs[0].directory,
@@ -167,7 +167,7 @@ async def _run(run: _Run) -> list[_Ended]:
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
             pods=pods,
-            stdio=Stdio(stdin, run.options.separates_stderr),
+            stdio=stdio,
         ) as cluster:
             _announce(run, jobs)
             async with AsyncExitStack() as stack:
@@ -264,13 +264,15 @@ async def _until_ended(
 
 
 @contextmanager
-def _standard_input(options: Options) -> Iterator[Stdin]:
-    """What containers read, as the options say."""
-    if not options.gives_stdin:
-        yield lambda pod, container: None
+def _standard_streams(run: _Run) -> Iterator[Stdio]:
+    """What containers read, and how they print, as the options say."""
+    streams = Stdio(separates_stderr=run.options.separates_stderr)
+    if not run.options.gives_stdin:
+        yield streams
         return
     with LauncherStdin() as stdin:
-        yield stdin.of
+        rank_0 = stdin.descriptor if run.installation.has_prrte else None
+        yield streams._replace(stdin=stdin.of, rank_0=rank_0)
 
 
 @contextmanager
