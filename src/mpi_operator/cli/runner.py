@@ -14,7 +14,7 @@ from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import PERSISTENT_VOLUME_CLAIMS, Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.kubelet.capacity import this_machine
-from mpi_operator.local.kubelet.context import Stdin, Stdio
+from mpi_operator.local.kubelet.context import Stdio
 from mpi_operator.local.kubelet.node_pods import NodePods
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
@@ -27,6 +27,7 @@ from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watc
 from .launcher_failure import LastLines
 from .launcher_stdin import LauncherStdin
 from .line_writer import OutputLost
+from .mpirun_options import with_live_output
 from .outcome import InvalidInput
 from .output import Output, Verdict
 from .recorder import Recorder, recording
@@ -52,6 +53,7 @@ class Options(NamedTuple):
     sandbox: Kind | None = None  # None: the best available
     gives_stdin: bool = False  # to the launcher
     separates_stderr: bool = False
+    is_watched: bool = False  # by a person, who wants to see beginnings of lines
 
 
 class _Run(NamedTuple):
@@ -74,6 +76,8 @@ def run(workload: Workload, options: Options, output: Output) -> int:
         [each.job for each in jobs], this_machine(), oversubscribe=options.oversubscribe
     )
     installation = _installation(jobs)
+    if options.is_watched:
+        jobs = [with_live_output(each, installation) for each in jobs]
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)
         try:
@@ -154,7 +158,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 async def _run(run: _Run) -> list[_Ended]:
     jobs, output, pods = [each.job for each in run.jobs], run.output, NodePods()
-    with _stopped_by(run.signals) as stop, _standard_input(run.options) as stdin:
+    with _stopped_by(run.signals) as stop, _standard_streams(run) as stdio:
         async with machine(
             run.directory,
             working_directory=run.jobs[0].directory,
@@ -164,7 +168,7 @@ async def _run(run: _Run) -> list[_Ended]:
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
             pods=pods,
-            stdio=Stdio(stdin, run.options.separates_stderr),
+            stdio=stdio,
         ) as cluster:
             _announce(run, jobs)
             async with AsyncExitStack() as stack:
@@ -270,13 +274,15 @@ async def _until_ended(
 
 
 @contextmanager
-def _standard_input(options: Options) -> Iterator[Stdin]:
-    """What containers read, as the options say."""
-    if not options.gives_stdin:
-        yield lambda pod, container: None
+def _standard_streams(run: _Run) -> Iterator[Stdio]:
+    """What containers read, and how they print, as the options say."""
+    streams = Stdio(separates_stderr=run.options.separates_stderr)
+    if not run.options.gives_stdin:
+        yield streams
         return
     with LauncherStdin() as stdin:
-        yield stdin.of
+        rank_0 = stdin.descriptor if run.installation.has_prrte else None
+        yield streams._replace(stdin=stdin.of, rank_0=rank_0)
 
 
 @contextmanager

@@ -33,6 +33,8 @@ class Stdio(NamedTuple):
     stdin: Stdin = lambda pod, container: None
     separates_stderr: bool = False
     """Whether `NodePods.output` tells standard error from standard output."""
+    rank_0: int | None = None
+    """The descriptor that rank 0 reads, if its mpirun would not pass on the end of the input."""
 
 
 class NodeContext(msgspec.Struct, frozen=True):
