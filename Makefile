@@ -13,6 +13,7 @@ READY := $(VENV)/.ready
 DEMO := .venv-demo
 HOROVOD := .venv-horovod
 RELEASE := .venv-release
+DOCS := .venv-docs
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
@@ -134,6 +135,20 @@ check: setup ## Check format, lint, types, import layers, shell scripts, workflo
 	scripts/actionlint
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
+
+.PHONY: docs
+docs: $(DOCS)/.ready ## Build the docs site in site/, and check its links (10 s; first time 30)
+	@rm -rf site
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --doctree-dir $(DOCS)/doctrees -c docs . site
+	@! grep -rlE '<(script|link|img) [^>]*(src|href)="https?:' site --include='*.html' || \
+	  { echo 'These pages load something from the internet' >&2; exit 1; }
+	@echo '==> The docs are in site/index.html'
+
+$(DOCS)/.ready: docs/constraints.txt
+	@echo '==> Creating the virtual environment $(DOCS) (usually 20 seconds)'
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --constraint $< sphinx myst-parser furo
+	@touch $@
 
 .PHONY: generate
 generate: setup ## Write the generated files: reference, CRD, manifests
@@ -259,4 +274,4 @@ cluster-status: setup ## Show which parts of it run
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock $(RELEASE) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock $(RELEASE) $(DOCS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

@@ -47,7 +47,9 @@ _NUMBER_OR_PERCENTAGE = ("podDisruptionBudget.maxUnavailable",)
 # Objects of Kubernetes: their keys are not ours to check.
 _FOREIGN = (
     "affinity",
+    "metrics.grafanaDashboard.labels",
     "metrics.podMonitor.labels",
+    "metrics.prometheusRule.labels",
     "metrics.serviceMonitor.labels",
     "nodeSelector",
     "podAnnotations",

@@ -19,7 +19,14 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import chart_files, command_reference, deploy_files, job_reference  # noqa: E402
+from scripts import (  # noqa: E402
+    alerts,
+    chart_files,
+    command_reference,
+    deploy_files,
+    grafana_dashboard,
+    job_reference,
+)
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -102,8 +109,10 @@ def _code(advice: str) -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    **alerts.FILES,
     **chart_files.FILES,
     **deploy_files.FILES,
+    **grafana_dashboard.FILES,
     "docs/reference/command-line.md": command_line,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_fields,

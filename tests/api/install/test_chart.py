@@ -9,6 +9,7 @@ import yaml
 
 from mpi_operator.install import manifests
 from mpi_operator.install.installation import Installation
+from scripts import alerts, grafana_dashboard
 from scripts.release import chart_package
 from tests.support import golden
 from tests.support.helm import CHART, helm, rendered
@@ -98,6 +99,22 @@ def test_cert_manager_issues_the_certificate(tmp_path: Path) -> None:
     assert volume["secret"]["secretName"] == certificate["secretName"]
     # Then the operator writes neither Secrets nor bundles.
     assert ("ClusterRole", "", "mpi-operator-webhooks") not in objects
+
+
+def test_alerts_and_a_dashboard_come_with_it_on_request(tmp_path: Path) -> None:
+    found = rendered(
+        tmp_path,
+        "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=ours",
+        "--set=metrics.grafanaDashboard.enabled=true",
+    )
+    objects = by_name(found)
+    rule = objects["PrometheusRule", "mpi-operator", "mpi-operator"]
+    assert rule["spec"] == alerts.groups()
+    assert rule["metadata"]["labels"]["release"] == "ours"
+    config_map = objects["ConfigMap", "mpi-operator", "mpi-operator-dashboard"]
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    [shown] = config_map["data"].values()
+    assert json.loads(shown) == grafana_dashboard.dashboard()
 
 
 NAMESPACED = {
