@@ -12,7 +12,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 
 from . import arguments, installer, manifest_text
-from .cluster import Chosen, cluster_options, connected
+from .cluster_connection import Chosen, cluster_options, connected
 from .format import table
 from .outcome import CommandError, asynchronous
 
