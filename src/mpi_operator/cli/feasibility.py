@@ -128,9 +128,9 @@ def _joint_obstacle(
     ]
     together = sum((total.get(name, Fraction(0)) for total in totals), Fraction(0))
     message = (
-        f"the jobs together request {shown(name, together)} {unit_of(name)} ({', '.join(each)}), "
-        f"this machine has {shown(name, available)}; they run at the same time, and workers keep "
-        "what they request until all jobs have ended (cleanPodPolicy None)"
+        f"the jobs together request {shown(name, together)} {unit_of(name, together)} "
+        f"({', '.join(each)}), this machine has {shown(name, available)}; they run at the same "
+        "time, and workers keep what they request until all jobs have ended (cleanPodPolicy None)"
     )
     one_by_one = "--set spec.runPolicy.cleanPodPolicy=Running"
     if name in _SHARED:
@@ -184,7 +184,7 @@ def _excess_message(
     ]
     has = f"has {shown(name, available)}" if available else "has none"
     return (
-        f"{job.metadata.name} requests {shown(name, total)} {unit_of(name)}"
+        f"{job.metadata.name} requests {shown(name, total)} {unit_of(name, total)}"
         f" ({', '.join(each)}), this machine {has}"
     )
 

@@ -35,8 +35,14 @@ async def version_command(
       mpijob version --client
     """
     found: dict[str, Any] = {"client": __version__}
-    if not is_client_only:
-        found |= await _of_cluster(Chosen(kubeconfig, context))
+    try:
+        if not is_client_only:
+            found |= await _of_cluster(Chosen(kubeconfig, context))
+    finally:  # without a cluster, this program still has a version
+        _print(found, output)
+
+
+def _print(found: dict[str, Any], output: str) -> None:
     if output == "table":
         click.echo(table([(name, _text(value)) for name, value in found.items()]))
     else:

@@ -66,6 +66,12 @@ def test_devices_cannot_be_oversubscribed(name, message, option):
     assert (found.message, found.options) == (message, [option])
 
 
+def test_one_is_not_plural():
+    bare = Machine(Fraction(1), Fraction(1))
+    [found] = feasibility.excess(job(role(**{GPU: "1"})), bare, oversubscribe=True)
+    assert found.message == "pi requests 1 GPU (1 launcher with 1), this machine has none"
+
+
 def test_the_gpus_of_a_launcher_that_runs_no_ranks_are_set_by_their_path():
     [found] = excess(job(launcher=role(**{GPU: "2"})), oversubscribe=False)
     [option] = found.options

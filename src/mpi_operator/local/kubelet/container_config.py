@@ -67,7 +67,9 @@ async def container_config(context: PodContext, container: Manifest) -> Containe
         if stand_ins.is_mpirun(argv):  # a script may read its input, and what its mpirun says
             gives_input = node.stdio.rank_0 is not None and stand_ins.can_give_input(argv, own)
             env = {**OPEN_MPI.failures, **env}
-        if gives_input:
+        if gives_input and node.stdio.is_empty:
+            argv = stand_ins.without_input(argv)
+        elif gives_input:
             env[stand_ins.RANK_AGENT] = f"{BIN}/{stand_ins.INPUT_AGENT}"
         if node.is_plain:
             argv, env = stand_ins.with_mpirun(argv, env, MPI)

@@ -118,6 +118,11 @@ def can_give_input(argv: Sequence[str], declared: Mapping[str, str]) -> bool:
     return not is_chosen and not any(name in declared for name in OPEN_MPI.rank_agent)
 
 
+def without_input(argv: Sequence[str]) -> list[str]:
+    """The command line of an mpirun whose ranks read nothing, which needs no agent."""
+    return [argv[0], "--stdin", "none", *argv[1:]]
+
+
 def is_rank_0(variables: Mapping[str, str]) -> bool:
     """Whether a rank reads the input of its job."""
     job = variables.get("PMIX_NAMESPACE", "")
