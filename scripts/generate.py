@@ -38,7 +38,9 @@ def metrics_reference() -> str:
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (
-        f"{HEADER}# Metrics\n\n## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"{HEADER}# Metrics\n\n"
+        "[A dashboard and alerts](../how-to/monitor-the-operator.md) use them.\n\n"
+        f"## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
         f"## Webhook\n\n{columns}{''.join(_metric_rows(webhook))}\n"
         f"## Kubernetes client (`mpi_operator.kube`)\n\n{columns}"
         f"{''.join(_metric_rows(kube))}\n"
