@@ -25,7 +25,7 @@ PERMISSIONS := $(CURDIR)/.pytest_cache/permissions
 
 .PHONY: help
 help: ## Show this table
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(DEMO)/.ready ## Run an MPI program on this machine, without a cluster (first time 1 min, then seconds)
@@ -49,12 +49,9 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 
 # Failed tests run once more only if the whole run completed (exit code 1): not after an abort, nor after a forbidden skip.
 .PHONY: all-tests
-all-tests: export MPI_OPERATOR_PERMISSIONS := $(PERMISSIONS)
 all-tests:
-	@rm -rf $(PERMISSIONS)
 	@echo '==> Running all tests in parallel (usually 14 minutes)'
 	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
-	$(if $(k),,$(BIN)/python scripts/check_permissions.py $(PERMISSIONS))
 
 # Beside the tests with nodes, which mostly wait.
 .PHONY: checks-and-pythons
@@ -91,6 +88,12 @@ test-api: setup ## Run the tests on a real etcd and kube-apiserver (5 min)
 test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; root)
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling installation
 	$(PYTEST) tests/cluster
+
+.PHONY: test-permissions
+test-permissions: binaries images ## Compare the operator's permissions with its requests in the API and cluster tests (20 min; root)
+	@rm -rf $(PERMISSIONS)
+	MPI_OPERATOR_PERMISSIONS=$(PERMISSIONS) $(PYTEST) $(AT_ONCE) tests/api tests/cluster
+	$(BIN)/python scripts/check_permissions.py $(PERMISSIONS)
 
 # The tests of adoption install other operators and their CRDs, so they have a cluster of their own. With k= there may be none.
 ADOPTION := tests/peers/adoption

@@ -38,6 +38,9 @@ GRANTED = (*rbac.OPERATOR, *rbac.LOCK, *rbac.EXEC, *rbac.GANG, *rbac.CERTIFICATE
 UNUSED: dict[Permission, str] = {
     Permission("", "pods/exec", "get"): "held in order to grant it to launchers",
     Permission("", "pods/exec", "create"): "held in order to grant it to launchers",
+    Permission("kubeflow.org", "mpijobs/finalizers", "update"): (
+        "checked by an admission plugin when an owner reference is written, never a request"
+    ),
 }
 # Not granted by us, because Kubernetes lets every account do it.
 FOR_ALL: dict[Permission, str] = {}

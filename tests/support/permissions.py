@@ -1,7 +1,7 @@
 """What operators asked of API servers, saved for `scripts/check_permissions.py`.
 
-With `MPI_OPERATOR_PERMISSIONS=directory`, as in `make test`, the API servers of tests write an
-audit log of service accounts.
+With `MPI_OPERATOR_PERMISSIONS=directory`, as in `make test-permissions`, the API servers of tests
+write an audit log of service accounts.
 """
 
 import json

@@ -1,5 +1,6 @@
 """What people may do with MPIJobs who have one of Kubernetes' own roles in a namespace."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,17 +18,18 @@ May = Callable[[str, str], bool]
 
 
 @pytest.fixture
-def may(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> May:
+def may(control_plane: ControlPlane, tmp_path: Path) -> May:
     """Whether a user with a role of Kubernetes may do something with MPIJobs."""
-    kubectl = Kubectl(control_plane.kubeconfig(), tmp_path)
+    kubectl, namespace = Kubectl(control_plane.kubeconfig(), tmp_path), f"roles-{uuid.uuid4()}"
+    assert kubectl("create", "namespace", namespace).code == 0
     assert kubectl("apply", "-f", str(USERS)).code == 0
     for role in ("admin", "edit", "view"):
         binding = (f"--clusterrole={role}", f"--user={role}", f"--namespace={namespace}")
         assert kubectl("create", "rolebinding", role, *binding).code == 0
 
-    def ask(role: str, verb: str, resource: str = "mpijobs.kubeflow.org") -> bool:
-        question = ("auth", "can-i", verb, resource, f"--as={role}", f"--namespace={namespace}")
-        return kubectl(*question).output.strip() == "yes"
+    def ask(role: str, verb: str) -> bool:
+        who = (f"--as={role}", f"--namespace={namespace}")
+        return kubectl("auth", "can-i", verb, "mpijobs.kubeflow.org", *who).output == "yes\n"
 
     return ask
 
