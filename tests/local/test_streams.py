@@ -71,6 +71,11 @@ def test_rank_0_of_open_mpi_may_have_nothing_to_read(shell, shape, sandbox):
     assert (process.communicate(timeout=60), process.returncode) == (("", ""), 0)
 
 
+def test_a_job_in_the_background_has_nothing_to_read(shell):
+    assert shell.run("run", "--detach", "-np", "1", "cat")[0] == 0
+    assert shell.run("wait", "cat", "--timeout", "30")[0] == 0
+
+
 def test_a_script_reads_the_input_of_its_launcher(shell, tmp_path):
     file = job(tmp_path, ["sh", "-c", "read name; mpirun -n 1 echo $name; cat"])
     process = shell.start("run", file, "-q", stdin=subprocess.PIPE)

@@ -1,6 +1,7 @@
 """Runs jobs on this machine until they end, are deleted, are interrupted or time out."""
 
 import asyncio
+import os
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -277,11 +278,13 @@ async def _until_ended(
 def _standard_streams(run: _Run) -> Iterator[Stdio]:
     """What containers read, and how they print, as the options say."""
     streams = Stdio(separates_stderr=run.options.separates_stderr)
+    has_prrte = run.installation.has_prrte
     if not run.options.gives_stdin:
-        yield streams
+        with Path(os.devnull).open() as null:
+            yield streams._replace(rank_0=null.fileno() if has_prrte else None)
         return
     with LauncherStdin() as stdin:
-        rank_0 = stdin.descriptor if run.installation.has_prrte else None
+        rank_0 = stdin.descriptor if has_prrte else None
         yield streams._replace(stdin=stdin.of, rank_0=rank_0)
 
 
