@@ -81,8 +81,13 @@ test-local: test-packages ## Run the tests with real processes and real MPIs on 
 
 .PHONY: test-api
 test-api: setup ## Run the tests on a real etcd and kube-apiserver (5 min)
-	$(BIN)/python -m devcluster build control-plane installation
+	$(BIN)/python -m devcluster build control-plane oldest-control-plane installation
 	$(PYTEST) tests/api
+
+.PHONY: test-oldest
+test-oldest: setup ## Run the same tests on the oldest Kubernetes that we support (5 min)
+	$(BIN)/python -m devcluster build control-plane oldest-control-plane installation
+	MPI_OPERATOR_TEST_OLDEST=yes $(PYTEST) tests/api
 
 .PHONY: test-cluster
 test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; root)
@@ -239,7 +244,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup
 
 .PHONY: binaries
 binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outside the checkout (12 min, once)
-	$(BIN)/python -m devcluster build --if-possible control-plane nodes gang-scheduling installation
+	$(BIN)/python -m devcluster build --if-possible control-plane oldest-control-plane nodes gang-scheduling installation
 
 .PHONY: images
 images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ _MODULES = Path(__file__).parent / "tools"
 _SHIPPED = Path(__file__).parents[1] / "cmd"
 _HEARTBEAT_SECONDS = 30.0
 _OF_KUBERNETES = ("etcd", "kubernetes")  # these must fit together
+OLDEST = "oldest-"  # begins the names of programs of the oldest supported Kubernetes
 
 
 class CannotBuild(Exception):
@@ -112,6 +113,11 @@ def _kubernetes(name: str, usual: str, **options: Any) -> Tool:
     )
 
 
+def _oldest_kubernetes(name: str, usual: str) -> Tool:
+    """A program of the oldest version that the operator supports."""
+    return replace(_kubernetes(name, usual), name=OLDEST + name, module="kubernetes-oldest")
+
+
 def _scheduler_plugins(command: str, usual: str) -> Tool:
     return Tool(
         name=f"scheduler-plugins-{command}",
@@ -140,6 +146,8 @@ TOOLS = {
         _kubernetes("kubelet", "a minute after kube-apiserver"),
         _kubernetes("kube-proxy", "half a minute after kube-apiserver"),
         _kubernetes("kubectl", "a minute", version_arguments=("version", "--client")),
+        _oldest_kubernetes("kube-apiserver", "4 minutes"),
+        _oldest_kubernetes("kube-controller-manager", "a minute after its kube-apiserver"),
         Tool(
             name="coredns",
             module="coredns",
@@ -241,6 +249,11 @@ TOOLS = {
 # The programs of each use of a cluster, so that only those have to be built.
 USES = {
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    "oldest-control-plane": (
+        "etcd",
+        f"{OLDEST}kube-apiserver",
+        f"{OLDEST}kube-controller-manager",
+    ),
     "nodes": ("kubelet", "kube-proxy", "kubectl", "coredns", "pause"),
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),

@@ -47,6 +47,7 @@ class ControlPlane:
         scheduler: bool = False,
         audit: bool = False,
         audited_groups: Sequence[str] = (),
+        oldest: bool = False,
         apiserver_args: Sequence[str] = (),
         controller_manager_args: Sequence[str] = (),
         address: str = "127.0.0.1",
@@ -60,6 +61,7 @@ class ControlPlane:
         self._audit = audit or bool(audited_groups)
         # With `audit`, all requests are logged.
         self._audited_groups = () if audit else audited_groups
+        self._oldest = oldest  # whether it is of the oldest supported version
         self._apiserver_args = list(apiserver_args)
         self._controller_manager_args = list(controller_manager_args)
         self._name = name
@@ -224,7 +226,11 @@ class ControlPlane:
         return Users(self.directory / "users", self.keys, self.address, self.ports[APISERVER])
 
     def _provide(self) -> dict[str, Path]:
-        return binaries.provide(self.components)
+        if not self._oldest:
+            return binaries.provide(self.components)
+        names = {each: each if each == ETCD else binaries.OLDEST + each for each in self.components}
+        programs = binaries.provide(names.values())
+        return {component: programs[name] for component, name in names.items()}
 
     def _start_all(self, programs: dict[str, Path]) -> None:
         self._start_components(self.components, programs)

@@ -1,7 +1,8 @@
 """A real API server for the tests below, and clients for it.
 
 By default one of ours, started once per run. With `MPI_OPERATOR_TEST_CLUSTER=yes` the cluster that
-`KUBECONFIG` points to is used instead; tests that break the API server are skipped then.
+`KUBECONFIG` points to is used instead; tests that break the API server are skipped then. With
+`MPI_OPERATOR_TEST_OLDEST=yes` ours is of the oldest Kubernetes that we support.
 """
 
 import os
@@ -20,6 +21,7 @@ from mpi_operator.kube.resources import NAMESPACES
 from tests.support import permissions
 
 USE_MINE = os.environ.get("MPI_OPERATOR_TEST_CLUSTER") == "yes"
+USE_OLDEST = os.environ.get("MPI_OPERATOR_TEST_OLDEST") == "yes"
 
 StartControlPlane = Callable[..., ControlPlane]
 
@@ -56,8 +58,13 @@ def start_control_plane() -> Iterator[StartControlPlane]:
 def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
     if USE_MINE:
         pytest.skip("needs a control plane of its own, and MPI_OPERATOR_TEST_CLUSTER=yes was given")
-    options |= permissions.options()
-    control_plane = ControlPlane(controller_manager_args=[_NO_POD_COLLECTOR], **options)
+    options = {
+        "oldest": USE_OLDEST,
+        "controller_manager_args": [_NO_POD_COLLECTOR],
+        **options,
+        **permissions.options(),
+    }
+    control_plane = ControlPlane(**options)
     try:
         control_plane.start()
     except CannotBuild as error:

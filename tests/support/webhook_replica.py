@@ -139,3 +139,26 @@ async def bundles(client: HttpClient) -> list[str]:
         configured = await client.get(resource, CONFIGURATION)
         clients += [each["clientConfig"] for each in configured["webhooks"]]
     return [each.get("caBundle", "") for each in clients]
+
+
+async def redirect(client: HttpClient, url: str) -> None:
+    """Have an API server that runs outside of the cluster call the webhook by its address."""
+
+    def conversion(crd: Manifest) -> None:
+        _call(crd["spec"]["conversion"]["webhook"], url)
+
+    def admission(configuration: Manifest) -> None:
+        for each in configuration["webhooks"]:
+            _call(each, url)
+
+    await edit(client, CUSTOM_RESOURCE_DEFINITIONS, CRD, conversion)
+    for resource in (MUTATING, VALIDATING):
+        await edit(client, resource, CONFIGURATION, admission)
+
+
+def _call(webhook: Manifest, url: str) -> None:
+    client = webhook["clientConfig"]
+    webhook["clientConfig"] = {
+        "url": url + client["service"]["path"],
+        **{key: value for key, value in client.items() if key != "service"},
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from devcluster.binaries import OLDEST, TOOLS
 from devcluster.image_builds import IMAGES
 from mpi_operator import __version__
 from mpi_operator.install.installation import default_image
@@ -79,6 +80,20 @@ def test_the_hooks_call_only_what_the_checkout_has():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     programs = {hook["entry"].split()[0] for hook in hooks}
     assert all(each.startswith(".venv/bin/") or (ROOT / each).exists() for each in programs)
+
+
+def test_the_oldest_supported_kubernetes_is_the_one_that_is_tested():
+    tested = TOOLS[f"{OLDEST}kube-apiserver"].version.removeprefix("v")
+    minor = tested.rpartition(".")[0]
+    chart = yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())
+    assert chart["kubeVersion"] == f">={minor}.0-0"
+    newest = TOOLS["kube-apiserver"].version.removeprefix("v")
+    supported = f"{minor} to {newest.rpartition('.')[0]}"
+    page = (ROOT / "docs/reference/kubernetes-versions.md").read_text()
+    assert f"Kubernetes **{supported}**" in page
+    assert all(f"\n| {version} |" in page for version in (tested, newest))
+    readme = re.sub(r"\s*\n>? ?", " ", (ROOT / "README.md").read_text())
+    assert f"[Kubernetes {supported}]" in readme
 
 
 def test_a_benchmark_dependency_is_pinned_apart_from_what_users_get():

@@ -15,14 +15,14 @@ from devcluster.control_plane import ControlPlane
 from devcluster.ports import free_port
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Manifest
+from mpi_operator.kube.resources import NAMESPACES
 from mpi_operator.operator.options import Options
 from mpi_operator.operator.webhook_thread import decisions
 from tests.api.conftest import started_control_plane
 from tests.support.kubectl import Kubectl, Result
 from tests.support.versions import RESOURCES, v1alpha1
 from tests.support.waiting import until
-from tests.support.webhook_replica import CONFIGURATION, CRD, MUTATING, VALIDATING, Replica, edit
+from tests.support.webhook_replica import Replica, redirect
 
 FILE = Path(__file__).parents[3] / "deploy/v2beta1/mpi-operator.yaml"
 
@@ -63,32 +63,9 @@ async def webhook(versions_plane: ControlPlane, installation: Installation) -> A
         HttpClient(config.load(kubeconfig=admin)) as client,
         replica.running(),
     ):
-        await _redirect(client, replica.url)
+        await redirect(client, replica.url)
         await until(lambda: _is_used(versions_plane))
         yield
-
-
-async def _redirect(client: HttpClient, url: str) -> None:
-    """Have the API server call the webhook by its address."""
-
-    def conversion(crd: Manifest) -> None:
-        _call(crd["spec"]["conversion"]["webhook"], url)
-
-    def admission(configuration: Manifest) -> None:
-        for each in configuration["webhooks"]:
-            _call(each, url)
-
-    await edit(client, CUSTOM_RESOURCE_DEFINITIONS, CRD, conversion)
-    for resource in (MUTATING, VALIDATING):
-        await edit(client, resource, CONFIGURATION, admission)
-
-
-def _call(webhook: Manifest, url: str) -> None:
-    client = webhook["clientConfig"]
-    webhook["clientConfig"] = {
-        "url": url + client["service"]["path"],
-        **{key: value for key, value in client.items() if key != "service"},
-    }
 
 
 def _is_used(control_plane: ControlPlane) -> bool:

@@ -1,6 +1,7 @@
 """The operator as a process with its webhook, with the permissions that we ship and no others."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from mpi_operator.operator.exit_codes import ExitCode
+from tests.support import promql
 from tests.support.mpijobs import MPIJOBS, mpijob, without
 from tests.support.operator import Operator, account, operator, started
 from tests.support.waiting import until
@@ -68,6 +70,9 @@ async def test_a_job_of_an_old_version_is_stored_and_comes_back(
         _, metrics = await process.get("/metrics")
         assert 'mpi_operator_webhook_converted_objects_total{version="v2beta1"}' in metrics
         assert "mpi_operator_webhook_certificate_expiry_timestamp_seconds" in metrics
+        # What alerts and dashboard are compared with is what a process serves.
+        served = set(re.findall(r"^# TYPE (\S+)", metrics, re.MULTILINE))
+        assert {re.sub("_(bucket|count|sum)$", "", each) for each in promql.exported()} <= served
 
 
 async def can_create(client: HttpClient, job) -> bool:
