@@ -118,7 +118,7 @@ test-peers: setup ## Run the tests with programs of others, such as Kueue and Fl
 
 # Apart from the other peers: its image alone is compiled for minutes, and has 850 MB to load onto each node.
 .PHONY: test-horovod
-test-horovod: setup ## Train with real TensorFlow and Horovod on two nodes: elastic, static, the benchmark (6 min, first time 15 more; root)
+test-horovod: setup ## Train with real TensorFlow and Horovod on two nodes: elastic, static, the benchmark (12 min, first time 10 more; root)
 	$(BIN)/python -m devcluster.image_builds mpi-operator kubectl-delivery pi-openmpi horovod-examples tensorflow-benchmarks
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes
 	$(call peers,horovod,$(REAL_HOROVOD))

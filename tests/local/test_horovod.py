@@ -49,6 +49,24 @@ urllib.request.urlopen(f"{server}/rank_and_size/{slot}").read()
 print("has a new number", flush=True)
 time.sleep(600)
 """
+# The same whenever the job has another size. A rank whose host was removed has no number.
+FOLLOWER = """
+import os, sys, time, urllib.request
+from pathlib import Path
+variable = lambda name: os.environ[f"HOROVOD_{name}"]
+server = f"http://{variable('GLOO_RENDEZVOUS_ADDR')}:{variable('GLOO_RENDEZVOUS_PORT')}"
+slot = f"{variable('HOSTNAME')}:{variable('LOCAL_RANK')}"
+size = variable("SIZE")
+print("starts as one of", size, flush=True)
+while True:
+    time.sleep(0.1)
+    if Path("size").read_text() in ("", size):
+        continue
+    answer = urllib.request.urlopen(f"{server}/rank_and_size/{slot}").read().decode()
+    rank, size = answer.split(",")[:2]
+    if rank == "-1":
+        sys.exit("has been removed from elastic job")
+"""
 # One of the workers fails, and its replacement does not.
 FAILING = """
 case $MPI_OPERATOR_POD in *-worker-1)
@@ -119,6 +137,32 @@ def test_a_worker_that_is_back_and_blacklisted_is_described_with_what_helps(shel
     event = next(line for line in described.splitlines() if "HostBlacklisted" in line)
     assert "pi-worker-1" in event
     assert "--blacklist-cooldown-range 10 300" in event
+
+
+def test_a_worker_that_left_and_came_back_is_used_again(shell, tmp_path):
+    (tmp_path / "follower.py").write_text(FOLLOWER)
+    size, output = tmp_path / "size", tmp_path / "output"
+    size.write_text("2")
+    elastic = [option.replace("min-np=2", "min-np=1") for option in ELASTIC]
+    program = ["--log-level=INFO", "python", "follower.py"]
+    file = job(tmp_path, ["horovodrun", *ALWAYS, *elastic, *program])
+    with output.open("w") as stream:
+        run = ("run", file, "--env", f"PYTHONPATH={tmp_path}", "--sandbox", "namespaces")
+        process = shell.start(*run, stdout=stream, stderr=stream)
+        try:
+            block_until(lambda: output.read_text().count("starts as one of 2") == 2)
+            shell.run("scale", "pi", "--workers", "1")
+            size.write_text("1")
+            block_until(lambda: "has been removed from elastic job" in output.read_text())
+            shell.run("scale", "pi", "--workers", "2")
+            size.write_text("2")
+            block_until(lambda: output.read_text().count("starts as one of 2") == 3)
+            described = shell.run("describe", "pi")[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+    assert "blacklist failing host" not in output.read_text()
+    assert "HostBlacklisted" not in described
 
 
 def _give_workers(file, command):
