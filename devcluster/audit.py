@@ -6,19 +6,13 @@ has one. The server writes a record just *after* it has answered: poll for it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
-
-POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata"}],
-}
 
 _WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
 _NOT_COUNTED = frozenset(("leases",))  # leader election, not work
@@ -39,6 +33,8 @@ class Record:
     stage: str
     user_agent: str
     uri: str
+    group: str = ""
+    """The API group of the resource; empty for the core group."""
     received: float = 0.0
     answered: float = 0.0
 
@@ -56,6 +52,17 @@ class Record:
         """Whether this request created an object of a resource."""
         created = (self.verb, self.resource, self.subresource, self.code)
         return created == ("create", resource, "", 201)
+
+
+def policy(groups: Sequence[str] = ()) -> dict[str, Any]:
+    """What to log: the requests of all users, or only of those in some groups."""
+    chosen: dict[str, Any] = {"level": "Metadata"} | ({"userGroups": [*groups]} if groups else {})
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [chosen, {"level": "None"}],
+    }
 
 
 class Log:
@@ -105,6 +112,7 @@ class _Target(msgspec.Struct, frozen=True):
     subresource: str = ""
     namespace: str = ""
     name: str = ""
+    group: str = msgspec.field(default="", name="apiGroup")
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -141,6 +149,7 @@ def parse(line: bytes) -> Record:
         stage=found.stage,
         user_agent=found.user_agent,
         uri=found.uri,
+        group=target.group,
         received=_seconds(found.request_received_timestamp),
         answered=_seconds(found.stage_timestamp),
     )

@@ -211,6 +211,14 @@ TOOLS = {
             version_arguments=(),
         ),
         Tool(
+            name="actionlint",
+            module="actionlint",
+            requirement="github.com/rhysd/actionlint",
+            package="github.com/rhysd/actionlint/cmd/actionlint",
+            usual="20 seconds",
+            version_arguments=(),
+        ),
+        Tool(
             name="kueue",
             module="kueue",
             requirement="sigs.k8s.io/kueue",
@@ -237,6 +245,7 @@ USES = {
     "gang-scheduling": ("scheduler-plugins-scheduler", "scheduler-plugins-controller"),
     "images": ("kubectl-delivery",),
     "installation": ("kubectl", "helm"),
+    "checks": ("actionlint",),
     "benchmarks": ("kubeflow-mpi-operator", "kwok"),
     "peers": (
         "kueue",

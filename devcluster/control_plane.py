@@ -46,6 +46,7 @@ class ControlPlane:
         controller_manager: bool = False,
         scheduler: bool = False,
         audit: bool = False,
+        audited_groups: Sequence[str] = (),
         apiserver_args: Sequence[str] = (),
         controller_manager_args: Sequence[str] = (),
         address: str = "127.0.0.1",
@@ -56,7 +57,9 @@ class ControlPlane:
         self.ports: dict[str, int] = {}
         self.components = [ETCD, APISERVER]
         self.components += [CONTROLLER_MANAGER] * controller_manager + [SCHEDULER] * scheduler
-        self._audit = audit
+        self._audit = audit or bool(audited_groups)
+        # With `audit`, all requests are logged.
+        self._audited_groups = () if audit else audited_groups
         self._apiserver_args = list(apiserver_args)
         self._controller_manager_args = list(controller_manager_args)
         self._name = name
@@ -203,7 +206,7 @@ class ControlPlane:
         """Compact etcd up to now, and return the oldest revision that it still has.
 
         That alone changes little for clients, because the API server answers from its watch cache:
-        watches, exact lists and continued lists of older versions go on working. They get 410
+        watches, exact lists and continued lists of older versions keep working. They get 410
 
         - after `kill_apiserver` and `start_apiserver`, because the new cache is empty. A watch then
           gets 410 even without compaction if it is behind the newest version of anything;
@@ -235,7 +238,9 @@ class ControlPlane:
             self.directory / "pki",
             addresses=dict.fromkeys(("127.0.0.1", self.address, components.SERVICE_ADDRESS)),
         )
-        (self.directory / "audit-policy.json").write_text(json.dumps(audit.POLICY))
+        (self.directory / "audit-policy.json").write_text(
+            json.dumps(audit.policy(self._audited_groups))
+        )
 
     def _save(self) -> None:
         (self.directory / "control-plane.json").write_text(json.dumps(self._facts()))

@@ -7,12 +7,12 @@ package, and the README and the schema of the values from the comments and defau
 import json
 import re
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
+from mpi_operator import __version__
 from mpi_operator.api.crd import custom_resource_definition, v2beta1_only
 from mpi_operator.install import rbac, webhooks
 from mpi_operator.install.installation import NAME, Installation, Manifest
@@ -47,7 +47,9 @@ _NUMBER_OR_PERCENTAGE = ("podDisruptionBudget.maxUnavailable",)
 # Objects of Kubernetes: their keys are not ours to check.
 _FOREIGN = (
     "affinity",
+    "metrics.grafanaDashboard.labels",
     "metrics.podMonitor.labels",
+    "metrics.prometheusRule.labels",
     "metrics.serviceMonitor.labels",
     "nodeSelector",
     "podAnnotations",
@@ -64,14 +66,13 @@ _WORDS = ("watchNamespaces", "extraArgs")  # lists of strings
 
 def chart() -> str:
     """Chart.yaml. Helm wants semantic versions; the image has the version of the package."""
-    version = metadata.version(NAME)
     content = {
         "apiVersion": "v2",
         "name": NAME,
         "description": "Run MPI jobs on Kubernetes: the operator for MPIJobs",
         "type": "application",
-        "version": re.sub(r"\.?(dev|a|b|rc)(\d+)$", r"-\1.\2", version),
-        "appVersion": version,
+        "version": re.sub(r"\.?(dev|a|b|rc)(\d+)$", r"-\1.\2", __version__),
+        "appVersion": __version__,
         "kubeVersion": ">=1.30.0-0",
         "keywords": ["mpi", "horovod", "allreduce", "training", "kubeflow"],
     }

@@ -19,7 +19,14 @@ from mpi_operator.webhook.metrics import WebhookMetrics
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # started as a file, Python looks for modules beside it only
 
-from scripts import chart_files, command_reference, deploy_files, job_reference  # noqa: E402
+from scripts import (  # noqa: E402
+    alerts,
+    chart_files,
+    command_reference,
+    deploy_files,
+    grafana_dashboard,
+    job_reference,
+)
 
 HEADER = "<!-- Made by `make generate`. Do not edit. -->\n"
 
@@ -31,7 +38,9 @@ def metrics_reference() -> str:
     Metrics(kube := CollectorRegistry())
     columns = "| name | kind | labels | meaning |\n|---|---|---|---|\n"
     return (
-        f"{HEADER}# Metrics\n\n## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
+        f"{HEADER}# Metrics\n\n"
+        "[A dashboard and alerts](../how-to/monitor-the-operator.md) use them.\n\n"
+        f"## Jobs\n\n{columns}{''.join(_metric_rows(jobs))}\n"
         f"## Webhook\n\n{columns}{''.join(_metric_rows(webhook))}\n"
         f"## Kubernetes client (`mpi_operator.kube`)\n\n{columns}"
         f"{''.join(_metric_rows(kube))}\n"
@@ -102,8 +111,10 @@ def _code(advice: str) -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    **alerts.FILES,
     **chart_files.FILES,
     **deploy_files.FILES,
+    **grafana_dashboard.FILES,
     "docs/reference/command-line.md": command_line,
     "docs/reference/metrics.md": metrics_reference,
     "docs/reference/mpijob.md": job_fields,

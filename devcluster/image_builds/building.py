@@ -82,7 +82,11 @@ def _build(names: Sequence[str], keys: Mapping[str, str], say: Say) -> None:
         _debian_step(buildah, suite)
         for suite in sorted({image.suite for image in images}, reverse=True)
     ]
-    steps.run([*debians, *(_image_step(buildah, image, keys[image.name]) for image in images)], say)
+    others = [
+        _image_step(buildah, image, keys[image.name], is_named=image.name in names)
+        for image in images
+    ]
+    steps.run([*debians, *others], say)
     _remove_outdated(buildah)
 
 
@@ -108,7 +112,7 @@ def _debian_step(buildah: Buildah, suite: str) -> Step:
     )
 
 
-def _image_step(buildah: Buildah, image: Image, key: str) -> Step:
+def _image_step(buildah: Buildah, image: Image, key: str, *, is_named: bool) -> Step:
     def make() -> None:
         with _context(image) as context:
             buildah.build(
@@ -122,7 +126,9 @@ def _image_step(buildah: Buildah, image: Image, key: str) -> Step:
 
     needs = (*image.needs, f"debian-{image.suite}")
     step = _once(buildah, Step(image.name, image.usual, needs, make), key, image.tags)
-    return _archived(buildah, step, key, image.tags[0]) if image.is_archived else step
+    if not (image.is_archived or is_named):
+        return step
+    return _archived(buildah, step, key, image.tags[0])
 
 
 def _once(buildah: Buildah, step: Step, key: str, tags: Sequence[str]) -> Step:

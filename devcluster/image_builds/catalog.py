@@ -1,6 +1,6 @@
 """The images of this project: their Dockerfiles and their other inputs."""
 
-import tomllib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,11 @@ class Image:
     """Whether nodes need it; the others are only used to build these."""
     is_heavy: bool = False
     """Whether it is built only for those who ask for it by name."""
+
+    @property
+    def is_released(self) -> bool:
+        """Whether users need it, too, and not only tests."""
+        return not self.dockerfile.startswith("tests/")
 
     @property
     def directory(self) -> Path:
@@ -128,8 +133,9 @@ def _named(name: str, tag: str) -> str:
 
 def _version() -> str:
     """The version of this checkout, as in the Deployment of the operator."""
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    return str(project["version"])
+    source = (CHECKOUT / "src/mpi_operator/__init__.py").read_text()
+    [version] = re.findall(r'^__version__ = "(.+?)"', source, re.MULTILINE)
+    return str(version)
 
 
 _ALL = (
@@ -249,6 +255,11 @@ def with_needs(names: Iterable[str]) -> list[Image]:
 def usual() -> Iterator[str]:
     """The names of the images that are built by default."""
     return (name for name in archived() if not IMAGES[name].is_heavy)
+
+
+def released() -> Iterator[str]:
+    """The names of the images for users: to run, and to build their own from."""
+    return (image.name for image in _ALL if image.is_released)
 
 
 def archived() -> Iterator[str]:

@@ -17,6 +17,7 @@ from devcluster.control_plane import ControlPlane
 from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
+from tests.support import permissions
 
 USE_MINE = os.environ.get("MPI_OPERATOR_TEST_CLUSTER") == "yes"
 
@@ -55,6 +56,7 @@ def start_control_plane() -> Iterator[StartControlPlane]:
 def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
     if USE_MINE:
         pytest.skip("needs a control plane of its own, and MPI_OPERATOR_TEST_CLUSTER=yes was given")
+    options |= permissions.options()
     control_plane = ControlPlane(controller_manager_args=[_NO_POD_COLLECTOR], **options)
     try:
         control_plane.start()
@@ -62,6 +64,7 @@ def started_control_plane(**options: Any) -> Iterator[ControlPlane]:
         pytest.skip(str(error))
     try:
         yield control_plane
+        permissions.save(control_plane, "api")
     finally:
         control_plane.stop()
 

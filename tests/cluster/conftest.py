@@ -15,6 +15,7 @@ import pytest
 from devcluster import image_builds, images, packages
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
+from tests.support import permissions
 from tests.support.pods import BUSYBOX
 
 StartCluster = Callable[..., Cluster]
@@ -66,13 +67,14 @@ def start_cluster() -> Iterator[StartCluster]:
 
 @contextmanager
 def started_cluster(**options: Any) -> Iterator[Cluster]:
-    cluster = Cluster(**options)
+    cluster = Cluster(**options, **permissions.options())
     try:
         cluster.start()
     except CannotBuild as error:
         pytest.skip(str(error))
     try:
         yield cluster
+        permissions.save(cluster, "cluster")
     finally:
         cluster.stop()
 

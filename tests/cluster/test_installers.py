@@ -15,6 +15,7 @@ import pytest
 
 from devcluster import image_builds
 from devcluster.cluster import Cluster
+from scripts.release import chart_package
 from tests.cluster.conftest import started_cluster
 from tests.cluster.operator.pi import OPEN_MPI
 from tests.support.helm import CHART, helm
@@ -79,23 +80,24 @@ class WithKubectl:
 
 
 class WithHelm:
-    """By the chart."""
+    """By the chart, as the package that is released."""
 
     def __init__(self, cluster: Cluster, home: Path) -> None:
         self._kubeconfig = cluster.kubeconfig()
         self._home = home
+        self._chart = str(chart_package.build(CHART, home, 0))
 
     def install(self) -> None:
-        self._helm("install", str(CHART), "--wait")
+        self._helm("install", self._chart, "--wait")
 
     def upgrade(self) -> None:
-        self._helm("upgrade", str(CHART), f"--set=extraArgs={{{FLAG}}}", "--wait")
+        self._helm("upgrade", self._chart, f"--set=extraArgs={{{FLAG}}}", "--wait")
 
     def roll_back(self) -> None:
         self._helm("rollback", "1", "--wait")
 
     def uninstall(self) -> None:
-        self._helm("upgrade", str(CHART), "--set=webhooks.enabled=false", "--wait")
+        self._helm("upgrade", self._chart, "--set=webhooks.enabled=false", "--wait")
         self._helm("uninstall", "--wait")
 
     def _helm(self, verb: str, *arguments: str) -> None:

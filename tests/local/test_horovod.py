@@ -4,8 +4,10 @@
 """
 
 import re
+import signal
 
 import pytest
+import yaml
 
 from tests.local.conftest import marked
 from tests.local.environments import environment
@@ -32,6 +34,46 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:
 else:
     number, size = os.environ["HOROVOD_RANK"], os.environ["HOROVOD_SIZE"]
 print(f"rank {number} of {size} is in {pod}", flush=True)
+"""
+# When it has lost another one, a rank asks for its new number, as Horovod's libraries do.
+SURVIVOR = """
+import os, time, urllib.request
+from pathlib import Path
+variable = lambda name: os.environ[f"HOROVOD_{name}"]
+server = f"http://{variable('GLOO_RENDEZVOUS_ADDR')}:{variable('GLOO_RENDEZVOUS_PORT')}"
+Path(f"rank-{variable('RANK')}").touch()
+while not Path("survived").exists():
+    time.sleep(0.1)
+slot = f"{variable('HOSTNAME')}:{variable('LOCAL_RANK')}"
+urllib.request.urlopen(f"{server}/rank_and_size/{slot}").read()
+print("has a new number", flush=True)
+time.sleep(600)
+"""
+# The same whenever the job has another size. A rank whose host was removed has no number.
+FOLLOWER = """
+import os, sys, time, urllib.request
+from pathlib import Path
+variable = lambda name: os.environ[f"HOROVOD_{name}"]
+server = f"http://{variable('GLOO_RENDEZVOUS_ADDR')}:{variable('GLOO_RENDEZVOUS_PORT')}"
+slot = f"{variable('HOSTNAME')}:{variable('LOCAL_RANK')}"
+size = variable("SIZE")
+print("starts as one of", size, flush=True)
+while True:
+    time.sleep(0.1)
+    if Path("size").read_text() in ("", size):
+        continue
+    answer = urllib.request.urlopen(f"{server}/rank_and_size/{slot}").read().decode()
+    rank, size = answer.split(",")[:2]
+    if rank == "-1":
+        sys.exit("has been removed from elastic job")
+"""
+# One of the workers fails, and its replacement does not.
+FAILING = """
+case $MPI_OPERATOR_POD in *-worker-1)
+  until [ -e lost ]; do sleep 0.1; done
+  mkdir replaced 2>/dev/null && exit 1
+esac
+exec sleep 600
 """
 # Its cache has interfaces of clusters that no longer exist.
 ALWAYS = ["-np", "2", "--disable-cache", "--network-interfaces", "lo"]
@@ -67,3 +109,67 @@ def test_its_ranks_run_in_the_workers(shell, tmp_path, options, sandbox):
     ranks = re.findall(r"rank (\d) of 2 is in default/pi-worker-(\d)", out)
     assert sorted(number for number, _ in ranks) == ["0", "1"], out + err
     assert sorted(worker for _, worker in ranks) == ["0", "1"], out + err
+
+
+def test_a_worker_that_is_back_and_blacklisted_is_described_with_what_helps(shell, tmp_path):
+    (tmp_path / "survivor.py").write_text(SURVIVOR)
+    elastic = [option.replace("min-np=2", "min-np=1") for option in ELASTIC]
+    program = ["--log-level=INFO", "python", "survivor.py"]
+    command = ["horovodrun", *ALWAYS, *elastic, *program]
+    file = job(tmp_path, command, runPolicy={"backoffLimit": 1})
+    _give_workers(file, ["sh", "-c", FAILING])
+    output = tmp_path / "output"
+    with output.open("w") as stream:
+        run = ("run", file, "--env", f"PYTHONPATH={tmp_path}", "--sandbox", "namespaces")
+        process = shell.start(*run, stdout=stream, stderr=stream)
+        try:
+            block_until(lambda: all((tmp_path / f"rank-{each}").exists() for each in range(2)))
+            (tmp_path / "lost").touch()
+            block_until(lambda: "exit with status code" in output.read_text())
+            (tmp_path / "survived").touch()
+            block_until(lambda: "has a new number" in output.read_text())
+            block_until(lambda: "HostBlacklisted" in shell.run("describe", "pi")[1])
+            described = shell.run("describe", "pi")[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+    assert "blacklist failing host: pi-worker-1" in output.read_text()
+    event = next(line for line in described.splitlines() if "HostBlacklisted" in line)
+    assert "pi-worker-1" in event
+    assert "--blacklist-cooldown-range 10 300" in event
+
+
+def test_a_worker_that_left_and_came_back_is_used_again(shell, tmp_path):
+    (tmp_path / "follower.py").write_text(FOLLOWER)
+    size, output = tmp_path / "size", tmp_path / "output"
+    size.write_text("2")
+    elastic = [option.replace("min-np=2", "min-np=1") for option in ELASTIC]
+    program = ["--log-level=INFO", "python", "follower.py"]
+    file = job(tmp_path, ["horovodrun", *ALWAYS, *elastic, *program])
+    with output.open("w") as stream:
+        run = ("run", file, "--env", f"PYTHONPATH={tmp_path}", "--sandbox", "namespaces")
+        process = shell.start(*run, stdout=stream, stderr=stream)
+        try:
+            block_until(lambda: output.read_text().count("starts as one of 2") == 2)
+            shell.run("scale", "pi", "--workers", "1")
+            size.write_text("1")
+            block_until(lambda: "has been removed from elastic job" in output.read_text())
+            shell.run("scale", "pi", "--workers", "2")
+            size.write_text("2")
+            block_until(lambda: output.read_text().count("starts as one of 2") == 3)
+            described = shell.run("describe", "pi")[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+    assert "blacklist failing host" not in output.read_text()
+    assert "HostBlacklisted" not in described
+
+
+def _give_workers(file, command):
+    """Let the workers of a job run a command."""
+    with open(file) as opened:
+        manifest = yaml.safe_load(opened)
+    worker = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    worker["containers"][0]["command"] = command
+    with open(file, "w") as opened:
+        yaml.safe_dump(manifest, opened)

@@ -77,7 +77,7 @@ def test_many_ranks_may_end_at_once(shell_with, implementation, shape):
     ("implementation", "shape", "where"),
     [
         ("OpenMPI", ["-np", "4"], r" \(rank \d on false-launcher\)"),
-        ("OpenMPI", ["--workers", "4"], r"(?: \(rank (\d) on false-worker-\1\))?"),
+        ("OpenMPI", ["--workers", "4"], r" \(rank (\d) on false-worker-\1\)"),
         ("MPICH", ["-np", "4"], ""),
         ("Intel", ["-np", "4"], ""),
     ],
@@ -91,6 +91,17 @@ def test_ranks_that_fail_silently_leave_the_exit_code(
     assert code == 1
     last = rf"false failed: exit code 1, nothing was printed{where} \(\d+\.\ds\)"
     assert re.fullmatch(last, err.splitlines()[-1]), err
+
+
+@pytest.mark.parametrize("shape", [["-np", "2"], ["--workers", "2"]], ids=" ".join)
+def test_the_last_rank_to_end_is_named_if_it_fails(shell_with, shape):
+    shell = shell_with()
+    rank = '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || { sleep 0.5; exit 3; }'
+    code, out, err = shell.run("run", "-q", *shape, "--", "sh", "-c", rank)
+    assert (code, out) == (3, "")
+    where = r"rank 1 on sh-(launcher|worker-1)"
+    last = rf"sh failed: exit code 3, nothing was printed \({where}\) \(\d+\.\ds\)\n"
+    assert re.fullmatch(last, err)  # mpirun has no banner here, and its own reports are hidden
 
 
 def test_the_cause_is_found_in_lines_with_ranks(shell_with):

@@ -4,11 +4,13 @@ import json
 import os
 import pty
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.local.conftest import KINDS
 from tests.local.environments import PACKAGES, environment
 from tests.local.shell import Shell, job
 
@@ -43,11 +45,63 @@ def test_ranks_of_a_script_cannot_be_named(shell, tmp_path):
     assert "give --tag-output to mpirun yourself" in err
 
 
-def test_standard_input_reaches_rank_0(tmp_path):
-    shell = Shell(tmp_path / "state", environment("MPICH"))
-    file = job(tmp_path, ["mpirun", "-n", "1", "cat"], mpiImplementation="MPICH")
+@pytest.mark.parametrize("implementation", PACKAGES)
+def test_standard_input_reaches_rank_0(tmp_path, implementation):
+    shell = Shell(tmp_path / "state", environment(implementation))
+    file = job(tmp_path, ["mpirun", "-n", "1", "cat"], mpiImplementation=implementation)
     process = shell.start("run", file, "-q", stdin=subprocess.PIPE)
     assert process.communicate("hello\n" * 3, timeout=60) == ("hello\n" * 3, "")
+
+
+@pytest.mark.parametrize("sandbox", KINDS)
+@pytest.mark.parametrize("shape", [["-np", "2"], ["--workers", "2"]], ids=" ".join)
+def test_rank_0_of_open_mpi_reads_all_of_its_input(shell, shape, sandbox):
+    """Bare `mpirun` of Open MPI 5.0 does not tell it that the input has ended."""
+    text = "".join(f"{number}\n" for number in range(50_000))
+    options = ("-q", "--sandbox", sandbox, *shape)
+    process = shell.start("run", *options, "cat", stdin=subprocess.PIPE)
+    assert process.communicate(text, timeout=60) == (text, "")
+
+
+@pytest.mark.parametrize("sandbox", KINDS)
+@pytest.mark.parametrize("shape", [["-np", "2"], ["--workers", "2"]], ids=" ".join)
+def test_rank_0_of_open_mpi_may_have_nothing_to_read(shell, shape, sandbox):
+    options = ("-q", "--sandbox", sandbox, *shape)
+    process = shell.start("run", *options, "cat", stdin=subprocess.DEVNULL)
+    assert (process.communicate(timeout=60), process.returncode) == (("", ""), 0)
+
+
+def test_a_job_in_the_background_has_nothing_to_read(shell):
+    assert shell.run("run", "--detach", "-np", "1", "cat")[0] == 0
+    assert shell.run("wait", "cat", "--timeout", "30")[0] == 0
+
+
+def test_a_script_reads_the_input_of_its_launcher(shell, tmp_path):
+    file = job(tmp_path, ["sh", "-c", "read name; mpirun -n 1 echo $name; cat"])
+    process = shell.start("run", file, "-q", stdin=subprocess.PIPE)
+    assert process.communicate("Ann\nrest\n", timeout=60)[0].startswith("Ann\n")
+
+
+SPAWN = """\
+import os, sys
+from mpi4py import MPI
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    child = MPI.COMM_SELF.Spawn(sys.executable, [__file__], maxprocs=1)
+    has_other_input = child.recv() != os.fstat(0).st_ino
+    child.Disconnect()
+    print(has_other_input, sys.stdin.read())
+else:
+    parent.send(os.fstat(0).st_ino, dest=0)
+    parent.Disconnect()
+"""
+
+
+def test_ranks_that_are_spawned_do_not_read_it(shell, tmp_path):
+    (tmp_path / "spawn.py").write_text(SPAWN)
+    program = ("-np", "1", "--slots", "2", "python", str(tmp_path / "spawn.py"))
+    process = shell.start("run", "-q", *program, stdin=subprocess.PIPE)
+    assert process.communicate("all", timeout=60) == ("True all\n", "")
 
 
 def test_a_terminal_is_standard_input_too_and_a_progress_bar_is_live(shell, tmp_path):
@@ -72,6 +126,21 @@ def test_a_terminal_is_standard_input_too_and_a_progress_bar_is_live(shell, tmp_
         assert expected in until(ours, expected)
         os.write(ours, typed)
     assert process.wait(30) == 0
+    os.close(ours)
+
+
+def test_open_mpi_passes_on_the_beginning_of_a_line_to_a_terminal(shell):
+    """A bar that one rank draws moves, although Open MPI 5 waits for the end of a line."""
+    ours, theirs = pty.openpty()
+    rank = "printf '10%%\\r'; until [ -e go ]; do sleep 0.05; done; echo done"
+    with chdir(shell.runs.parents[2]):
+        streams = {"stdout": theirs, "stderr": theirs, "stdin": subprocess.DEVNULL}
+        process = shell.start("run", "-q", "-np", "1", "--", "sh", "-c", rank, **streams)
+        os.close(theirs)
+        assert b"10%\r" in until(ours, b"10%\r")
+        Path("go").touch()
+        assert b"done" in until(ours, b"done")
+        assert process.wait(30) == 0
     os.close(ours)
 
 

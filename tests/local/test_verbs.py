@@ -266,7 +266,7 @@ def test_a_description_as_json_has_pods_and_events(finished):
 def test_a_finished_job_cannot_be_changed(finished, words):
     code, _, err = finished.run(words[0], "pi", *words[1:])
     assert code == 1
-    assert re.search(r"cannot change pi \(run .*\): it has ended \(Failed\)", err)
+    assert re.search(r"pi \(run .*\) is not running: it has ended \(Failed\)", err)
 
 
 def test_the_running_job_comes_first_and_is_selected(shell, run, tmp_path):

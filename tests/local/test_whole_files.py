@@ -148,7 +148,7 @@ def test_a_claim_that_is_not_in_the_file_is_given_as_a_directory(shell, tmp_path
     assert (tmp_path / "mine" / "lines").exists()
 
 
-# --- jobs that can never run here
+# --- jobs that cannot run here
 
 
 def asking(**requests: str) -> dict[str, Any]:
@@ -172,7 +172,7 @@ NEVER = [
 def test_a_job_that_can_never_run_ends_with_the_option_that_helps(shell, tmp_path, never, helps):
     code, out, err = shell.run("run", file(tmp_path, never))
     assert (code, out) == (2, "")
-    assert err.startswith("mpijob: the job can never run on this machine:\n  pi")
+    assert err.startswith("mpijob: the job cannot run on this machine:\n  pi")
     assert helps in err.splitlines()[-1]
     assert not (tmp_path / "started").exists()
 

@@ -4,6 +4,8 @@ These tests are not part of `make test`: `make test-peers` builds the programs a
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -33,7 +35,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A cluster with two nodes that have the images of the operator and of jobs."""
-    with started_cluster(nodes=2) as shared:
+    with cluster_for_peers() as shared:
+        yield shared
+
+
+@contextmanager
+def cluster_for_peers(**options: Any) -> Iterator[Cluster]:
+    """The same, with nodes that are special in some way."""
+    with started_cluster(nodes=2, **options) as shared:
         try:
             archives = image_builds.provide(["mpi-operator", "kubectl-delivery", "pi-openmpi"])
         except CannotBuild as error:

@@ -32,13 +32,6 @@ class Interceptor(Protocol):
     async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse: ...
 
 
-class PassThrough:
-    """Forwards every write."""
-
-    async def write(self, request: web.Request, forward: Forward) -> web.StreamResponse:
-        return await forward()
-
-
 class ApiProxy:
     """Forwards requests. Writes about jobs go to an interceptor."""
 

@@ -43,10 +43,6 @@ class ApiServer:
     def seen(self) -> list[str]:
         return [f"{request.method} {request.path_qs}" for request in self.requests]
 
-    @property
-    def open_connections(self) -> int:
-        return sum(not connection.is_closing() for connection in self.connections)
-
 
 @asynccontextmanager
 async def serving(*answers: Answer, tls: SSLContext | None = None) -> AsyncIterator[ApiServer]:

@@ -112,7 +112,7 @@ class JobLifecycle:
         await self._until(lambda: self._uid(pod) not in ("", uid))
 
     async def _loses(self, pod: str) -> None:
-        """The launcher loses a worker and exits with 0, and makes way for another try."""
+        """The launcher loses a worker and exits with 0, and another try replaces it."""
         uid, launcher = self._uid(pod), (self._launcher_job() or {})["metadata"]["uid"]
         await self.jobs.delete_now(pod)
         await self._until(lambda: self._uid(pod) not in ("", uid))

@@ -26,6 +26,8 @@ LONG = (
     "tests/local/test_examples.py",
     "tests/local/test_remote_shell.py",
     "tests/local/test_verbs.py",
+    "tests/local/test_wheel.py",
+    "tests/local/test_release.py",
     "tests/local/test_run.py",
     "tests/local/test_lifecycle.py",
 )

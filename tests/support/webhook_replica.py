@@ -15,7 +15,7 @@ from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
 from mpi_operator.webhook.rotation import Times
 from mpi_operator.webhook.server import Decisions
-from mpi_operator.webhook.service import Settings, webhook
+from mpi_operator.webhook.webhook import Settings, webhook
 
 CRD = "mpijobs.kubeflow.org"
 CONFIGURATION = "mpi-operator"

@@ -2,14 +2,19 @@
 
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 
+from devcluster.image_builds import IMAGES
 from mpi_operator import __version__
+from mpi_operator.install.installation import default_image
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
 CLAIMED = [
     version
     for line in PROJECT["classifiers"]
@@ -17,8 +22,11 @@ CLAIMED = [
 ]
 
 
-def test_the_package_and_its_distribution_have_the_same_version():
-    assert PROJECT["version"] == __version__
+def test_all_that_has_a_version_has_the_same_one():
+    chart = yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())
+    [image] = IMAGES["mpi-operator"].tags
+    assert {metadata.version("mpi-operator"), chart["appVersion"]} == {__version__}
+    assert image == default_image() == f"mpioperator/mpi-operator:{__version__}"
 
 
 def test_the_claimed_pythons_begin_with_the_oldest_one_that_is_allowed():
@@ -35,16 +43,39 @@ def test_every_claimed_python_runs_the_unit_tests_in_the_workflow():
     assert workflow["jobs"]["unit"]["strategy"]["matrix"]["python"] == CLAIMED
 
 
-def test_the_workflow_and_the_hooks_call_only_what_the_makefile_and_the_checkout_have():
+def commands(workflow: str) -> list[str]:
+    """The lines that a workflow runs."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows" / workflow).read_text())["jobs"].values()
+    return [
+        line for job in jobs for step in job["steps"] for line in step.get("run", "").splitlines()
+    ]
+
+
+def called(workflow: str) -> set[str]:
+    """The targets of make that a workflow calls."""
+    plain = (re.sub(r"\$\{\{.*?\}\}", "", line) for line in commands(workflow))
+    found = (re.search(r"\bmake (.+)", line) for line in plain)
+    words = {word for each in found if each for word in each[1].split()}
+    return {word for word in words if "=" not in word}
+
+
+@pytest.mark.parametrize("workflow", [path.name for path in WORKFLOWS])
+def test_a_workflow_calls_only_what_the_makefile_has(workflow):
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
-    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
-    commands = [
-        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
-    ]
-    plain = [re.sub(r"\$\{\{.*?\}\}", "", line) for line in commands]
-    called = {word for line in plain if line.startswith("make ") for word in line.split()[1:]}
-    assert {word for word in called if "=" not in word} <= targets
+    assert called(workflow)
+    assert called(workflow) <= targets
+
+
+def test_the_release_workflow_publishes_everything_that_a_release_has():
+    assert called("release.yml") == {"release", "push-images", "push-chart"}
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    used = [step["uses"] for step in jobs["wheel"]["steps"]]
+    assert any(each.startswith("pypa/gh-action-pypi-publish@") for each in used)
+    assert set(jobs["page"]["needs"]) == set(jobs) - {"build", "page"}
+
+
+def test_the_hooks_call_only_what_the_checkout_has():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     programs = {hook["entry"].split()[0] for hook in hooks}
     assert all(each.startswith(".venv/bin/") or (ROOT / each).exists() for each in programs)

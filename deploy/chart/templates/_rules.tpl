@@ -201,7 +201,7 @@
 {{- end }}
 
 {{- define "mpi-operator.rules.trust" -}}
-# To tell the API server which certificate converts MPIJobs.
+# To make the API server trust the conversion webhook.
 - apiGroups:
   - apiextensions.k8s.io
   resources:
@@ -212,7 +212,7 @@
   - get
   - watch
   - patch
-# To tell the API server which certificate admits MPIJobs.
+# To make the API server trust the admission webhooks.
 - apiGroups:
   - admissionregistration.k8s.io
   resources:

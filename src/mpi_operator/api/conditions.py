@@ -88,7 +88,7 @@ def with_condition(
 ) -> Conditions:
     """The list with one condition set; the same list if that changes nothing.
 
-    The conditions of a finished job do not change any more.
+    The conditions of a finished job no longer change.
     """
     if kind in TERMINAL and status is not ConditionStatus.TRUE:
         raise ValueError(f"some clients would take {kind}={status} for the end of the job")

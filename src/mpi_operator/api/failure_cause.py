@@ -25,6 +25,8 @@ class Failure(NamedTuple):
     """The host of each rank, if ranks are placed in the order of the hostfile."""
     oom_kills: int | None = None
     """How many processes of the machine were killed for lack of memory meanwhile, if known."""
+    rank: str = ""
+    """The rank that failed first, if the MPI has said so apart from these lines."""
 
 
 class Banner(NamedTuple):
@@ -45,7 +47,7 @@ class Banner(NamedTuple):
 def failure_cause(failure: Failure) -> str:
     """One sentence without a full stop; "" if the lines say nothing."""
     text = "\n".join(failure.lines).replace("\0", "")  # PRRTE ends a banner with one
-    banner = _located(_banner(text), failure.hosts)
+    banner = _located(_banner(text) or Banner(failure.rank), failure.hosts)
     for find in _REASONS:
         if reason := find(text, banner, failure):
             short = reason if len(reason) <= _MAX_LENGTH else f"{reason[: _MAX_LENGTH - 1]}…"
@@ -78,8 +80,10 @@ _BANNERS = tuple(
 )
 
 
-def _banner(text: str) -> Banner:
+def _banner(text: str) -> Banner | None:
     found = [match for pattern in _BANNERS if (match := pattern.search(text))]
+    if not found:
+        return None
     facts: dict[str, str] = {}
     for match in sorted(found, key=re.Match.start):
         facts = {name: value for name, value in match.groupdict().items() if value} | facts
@@ -147,8 +151,8 @@ _no_permission = _first(
     r"execvp error on file (.*?) \(Permission denied\)", form="No permission to execute {}"
 )
 _no_executable = _first(  # Open MPI does not say which of the two
-    r"unable to launch the specified application as it could not\s+access an executable:\s+"
-    r"Executable: *(.*)",
+    r"unable to launch the specified application as it could not\s+access\s+(?:or execute )?"
+    r"an executable:\s+Executable: *(.*)",
     r"unable to find the specified executable file(?s:.{1,400}?)Executable: *(.*)",
     form="Executable not found, or not executable: {}",
 )
@@ -207,7 +211,8 @@ _COMPLAINT = re.compile(
 _NOISE = re.compile(
     r"^[\s=*#-]*$|^=|^ *(?:Process name|Exit code|Node|Executable|PID|HNP daemon|Remote daemon):"
     r"|exited with non-zero status|thus causing the job|prterun noticed|prterun detected"
-    r"|primary job +terminated|non-zero exit code|job has been aborted|lost communication"
+    r"|^mpirun (?:detected|noticed) that|^the job to be terminated\. The first process"
+    r"|[Pp]rimary job +terminated|non-zero exit code|job has been aborted|lost communication"
     r"|^Intel\(R\)|YOUR APPLICATION TERMINATED|Please refer to|www\.|https?://"
     r"|^\[(?:mpiexec|proxy|prterun)\S*\]|^\[\S+\] PRTE ERROR|^NOTE: invoking MPI_ABORT"
     r"|You may or may not see|exactly when Open MPI kills|calling$|^.abort.\. This may"

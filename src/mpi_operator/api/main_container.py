@@ -14,6 +14,12 @@ def main_container(job: MPIJob, replica: ReplicaSpec) -> Manifest:
     return _named(job, containers) or containers[0]
 
 
+def launcher_command_line(job: MPIJob) -> str:
+    """What the launcher runs, as far as its template tells: a script hides what is in it."""
+    container = main_container(job, job.spec.launcher)
+    return " ".join(map(str, (*(container.get("command") or ()), *(container.get("args") or ()))))
+
+
 def chosen_container(job: MPIJob, replica: ReplicaSpec) -> str:
     """The name of the main container, where the job names one that the role has; else empty."""
     found = _named(job, replica.template["spec"]["containers"])

@@ -1,6 +1,6 @@
 """What differs between jobs by the API version that they were written in.
 
-Only what neither the spec of v2beta1 nor an annotation can say: the conversion has put the rest
+Only what neither the spec of v2beta1 nor an annotation can express: the conversion has put the rest
 there. Everything else reads the profile of a job, never its version.
 """
 

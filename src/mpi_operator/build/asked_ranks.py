@@ -7,14 +7,14 @@ option of another program changes nothing about where ranks run.
 import re
 
 from mpi_operator.api import MPIJob
-from mpi_operator.api.main_container import main_container
+from mpi_operator.api.main_container import launcher_command_line
 
 _OPTION = re.compile(r"(?<!\S)--?np?[\s=]+(\d+)(?!\S)")
 
 
 def exceed_slots(job: MPIJob) -> bool:
     """Whether there are fewer slots than ranks."""
-    asked = _OPTION.search(_command_line(job))
+    asked = _OPTION.search(launcher_command_line(job))
     return asked is not None and int(asked[1]) > slots(job)
 
 
@@ -22,8 +22,3 @@ def slots(job: MPIJob) -> int:
     """How many ranks the hosts of a job have room for."""
     hosts = job.spec.worker_count + job.spec.run_launcher_as_worker
     return hosts * job.spec.slots_per_worker
-
-
-def _command_line(job: MPIJob) -> str:
-    container = main_container(job, job.spec.launcher)
-    return " ".join([*(container.get("command") or ()), *(container.get("args") or ())])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from mpi_operator.api import MPIJob, labels, names
-from mpi_operator.api.transport import uses_exec
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.kube.resources import CONFIG_MAPS, Manifest
 
 from . import exec_shell, remote_shell, scripts

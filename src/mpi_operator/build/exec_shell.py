@@ -7,8 +7,8 @@ has it, and the permission: see `role`.
 from shlex import quote
 
 from mpi_operator.api import MPIJob, names
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.api.main_container import main_container
-from mpi_operator.api.transport import uses_exec
 from mpi_operator.api.types import LauncherSpec
 from mpi_operator.kube.resources import Manifest
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from mpi_operator.api import MPIJob, names
-from mpi_operator.api.transport import uses_exec
+from mpi_operator.api.launcher_transport import uses_exec
 
 from .implementations import host_line
 from .settings import Settings

@@ -1,9 +1,9 @@
 """What each MPI needs: lines of the hostfile, and variables for its launcher."""
 
 from mpi_operator.api import MPIJob
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.profiles import profile
-from mpi_operator.api.transport import uses_exec
 from mpi_operator.mpi_variables import MPIS
 
 from . import asked_ranks

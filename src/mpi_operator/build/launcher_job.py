@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
-from mpi_operator.api.transport import uses_exec
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.kube.resources import JOBS, Manifest
 
 from . import exec_shell, remote_shell

@@ -8,8 +8,8 @@ from hashlib import sha256
 from posixpath import normpath
 
 from mpi_operator.api import MPIJob, annotations
+from mpi_operator.api.launcher_transport import Transport, transport
 from mpi_operator.api.main_container import main_container
-from mpi_operator.api.transport import Transport, transport
 from mpi_operator.kube.resources import Manifest
 
 from . import scripts, worker_start

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mpi_operator.api import MPIJob, labels, names
 from mpi_operator.api.labels import Role
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.api.main_container import main_container
-from mpi_operator.api.transport import uses_exec
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import PODS, Manifest
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from posixpath import basename
 
 from mpi_operator.api import MPIJob
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.api.main_container import main_container
-from mpi_operator.api.transport import uses_exec
 from mpi_operator.api.types import WorkerSpec
 from mpi_operator.kube.resources import Manifest
 

@@ -25,7 +25,8 @@ def main() -> None:
     try:
         mpijob(prog_name="mpijob")
     except OSError as error:
-        sys.exit(f"mpijob: {error}")
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"mpijob: {where}{error.strerror or error}")
     except SystemExit as ended:
         if isinstance(ended.code, str):
             raise  # Python prints it

@@ -96,5 +96,5 @@ def unit_options(command: F) -> F:
         type=click.Choice(["nvidia.com/gpu", "cpu"]),
         default="nvidia.com/gpu",
         show_default=True,
-        help="What the units of a v1alpha1 job are if it does not say.",
+        help="Count the `processingUnits` of a v1alpha1 job as this, if it names no resource.",
     )(command)

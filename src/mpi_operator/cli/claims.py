@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mpi_operator.api.types import MPIJob
+from mpi_operator.kube.client import Client
 from mpi_operator.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Manifest
 
 from .references import pod_specs, references
@@ -12,13 +13,6 @@ from .references import pod_specs, references
 def directory_of(run: Path) -> Path:
     """The directory of all claims that belongs to a run."""
     return run.parent.parent / "volumes"
-
-
-def make_directory(run: Path) -> Path:
-    """The same, created if it does not exist. No other user can enter it."""
-    directory = directory_of(run)
-    directory.mkdir(mode=0o700, exist_ok=True)
-    return directory
 
 
 def used(jobs: Iterable[MPIJob], objects: Iterable[Manifest]) -> list[Manifest]:
@@ -34,13 +28,16 @@ def used(jobs: Iterable[MPIJob], objects: Iterable[Manifest]) -> list[Manifest]:
     return [each for each in claims if each["metadata"]["name"] in names]
 
 
-def bound(claim: Manifest, volume: str) -> Manifest:
-    """A claim that is bound to a volume."""
-    spec = {**(claim.get("spec") or {}), "volumeName": volume}
-    return {**claim, "spec": spec}
+async def create(cluster: Client, claim: Manifest, run: Path) -> None:
+    """Create a claim, bound to a directory that no other user can enter."""
+    directory = directory_of(run)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    volume = await cluster.create(PERSISTENT_VOLUMES, _volume(claim, directory))
+    spec = {**(claim.get("spec") or {}), "volumeName": volume["metadata"]["name"]}
+    await cluster.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "spec": spec})
 
 
-def volume(claim: Manifest, directory: Path) -> Manifest:
+def _volume(claim: Manifest, directory: Path) -> Manifest:
     """The volume of a claim: a directory, made when a pod first mounts it."""
     name = claim["metadata"]["name"]
     return {

@@ -127,7 +127,7 @@ def _kept_fields(change: Change) -> dict[tuple[str | int, ...], str]:
 
 
 def _ineffective(change: Change) -> Iterator[str]:
-    """What v2beta1 cannot say, because it never had an effect."""
+    """What v2beta1 cannot express, because it never had an effect."""
     back = change.back()
     for path, value in _differences(change.before.get("spec"), back.get("spec"), ()):
         if change.source != VERSION and change.in_hub(_without(change.before, path)) == change.hub:
@@ -135,12 +135,12 @@ def _ineffective(change: Change) -> Iterator[str]:
 
 
 def losses(change: Change) -> Iterator[str]:
-    """What the target cannot say, apart from units, which have notes of their own."""
+    """What the target cannot express, apart from units, which have notes of their own."""
     after = change.in_hub(change.after)
     for path, value in _differences(change.hub.get("spec"), after.get("spec"), ()):
         is_there = at(change.after, "spec", *path) == value
         lost = "has no effect there" if is_there else "is dropped"
-        yield f"{_text(path)}: {_shown(value)} {lost}: {change.target} cannot say it"
+        yield f"{_text(path)}: {_shown(value)} {lost}: {change.target} cannot express it"
 
 
 def _becomes(change: Change) -> Iterator[str]:

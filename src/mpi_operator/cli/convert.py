@@ -154,8 +154,8 @@ def convert_command(
     """Convert MPIJobs from one API version to another.
 
     Prints the manifests, and on stderr what is different about each job. Objects of other kinds
-    stay as they are. The exit code is 1 if the version cannot say something that a job says, and 2
-    if a file cannot be read or a job cannot be converted; the others are printed all the same.
+    stay as they are. The exit code is 1 if the version cannot express a part of a job, and 2 if a
+    file cannot be read or a job cannot be converted; the others are printed all the same.
 
     \b
     Examples:

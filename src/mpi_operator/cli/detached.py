@@ -1,4 +1,4 @@
-"""`mpijob run --detach`: the run goes on in a process of its own, without a terminal.
+"""`mpijob run --detach`: the run continues in a process of its own, without a terminal.
 
 The process is forked when the job has been read, so that errors in the file end the command as they
 always do. The command itself ends when other verbs can find the job:

@@ -31,7 +31,7 @@ _OVERSUBSCRIBE = "--oversubscribe"
 
 
 class Obstacle(NamedTuple):
-    """Why a job can never run here, and the options of `mpijob run` that help."""
+    """Why a job cannot run here, and the options of `mpijob run` that help."""
 
     message: str
     options: Sequence[str]
@@ -42,7 +42,7 @@ class Obstacle(NamedTuple):
 
 
 def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> None:
-    """InvalidInput if one of the jobs can never run, or one may never run beside the others."""
+    """InvalidInput if a job cannot run here, or not beside the others."""
     found = [
         obstacle
         for job in jobs
@@ -52,7 +52,7 @@ def check(jobs: Sequence[MPIJob], machine: Machine, *, oversubscribe: bool) -> N
         lines = "\n".join(f"  {printable(each.message)}" for each in found)
         what = "the job" if len(jobs) == 1 else "the jobs of the file"
         raise InvalidInput(
-            f"{what} can never run on this machine:\n{lines}", "\n".join(_commands(found))
+            f"{what} cannot run on this machine:\n{lines}", "\n".join(_commands(found))
         )
 
 
@@ -128,9 +128,9 @@ def _joint_obstacle(
     ]
     together = sum((total.get(name, Fraction(0)) for total in totals), Fraction(0))
     message = (
-        f"the jobs together request {shown(name, together)} {unit_of(name)} ({', '.join(each)}), "
-        f"this machine has {shown(name, available)}; they run at the same time, and workers keep "
-        "what they request until all jobs have ended (cleanPodPolicy None)"
+        f"the jobs together request {shown(name, together)} {unit_of(name, together)} "
+        f"({', '.join(each)}), this machine has {shown(name, available)}; they run at the same "
+        "time, and workers keep what they request until all jobs have ended (cleanPodPolicy None)"
     )
     one_by_one = "--set spec.runPolicy.cleanPodPolicy=Running"
     if name in _SHARED:
@@ -184,7 +184,7 @@ def _excess_message(
     ]
     has = f"has {shown(name, available)}" if available else "has none"
     return (
-        f"{job.metadata.name} requests {shown(name, total)} {unit_of(name)}"
+        f"{job.metadata.name} requests {shown(name, total)} {unit_of(name, total)}"
         f" ({', '.join(each)}), this machine {has}"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mpi_operator.api.transport import Transport
+from mpi_operator.api.launcher_transport import Transport
 
 from . import arguments, image_files
 from .format import table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 
-from mpi_operator.api.transport import Transport
+from mpi_operator.api.launcher_transport import Transport
 
 from . import image_mpi
 from .image_files import Image

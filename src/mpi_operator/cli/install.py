@@ -13,7 +13,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 
 from . import installer, manifest_text, rollout
-from .cluster import Chosen, cluster_options, connected
+from .cluster_connection import Chosen, cluster_options, connected
 from .duration import Duration
 from .format import counted
 from .outcome import CommandError, InvalidInput, asynchronous

@@ -81,7 +81,7 @@ async def delete(client: HttpClient, objects: Iterable[Manifest]) -> AsyncIterat
 
 
 async def are_gone(client: HttpClient, objects: Iterable[Manifest], seconds: float) -> bool:
-    """Wait until deleted objects do not exist any more: namespaces and CRDs take their time."""
+    """Wait until deleted objects are gone: namespaces and CRDs take their time."""
     left = [*objects]
     try:
         async with asyncio.timeout(seconds):

@@ -26,7 +26,7 @@ class Converted(NamedTuple):
     manifest: Manifest
     notes: tuple[str, ...]
     has_losses: bool
-    """Whether the version cannot say all that the job said."""
+    """Whether the version cannot express all of the job."""
 
 
 def convert_job(job: Mapping[str, Any], options: Options) -> Converted:
@@ -42,7 +42,7 @@ def convert_job(job: Mapping[str, Any], options: Options) -> Converted:
 
 
 def _rewritten(hub: Manifest, version: str) -> Manifest:
-    """The job as if it had been written in a version, so that it spells out what that implies not.
+    """The job as if it had been written in a version: it spells out what that does not imply.
 
     Absent means v2beta1.
     """

@@ -27,7 +27,7 @@ from .environment import with_environment
 from .file_objects import FileObjects
 from .gpu_option import with_gpus
 from .outcome import InvalidInput
-from .settings import is_short, with_settings
+from .set_option import is_short, with_settings
 from .workload import Changes, LoadedJob, Workload
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from mpi_operator.kube.client import Client, EventType, LogOptions, WatchOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.kubelet.error_pipe import Chunk
+from mpi_operator.local.mpi_noise import MpiNoise, failed_rank
 
-from .mpi_noise import MpiNoise
 from .pieces import pieces
 from .pod_column import failed_init_container
 
@@ -69,7 +69,14 @@ class Line(NamedTuple):
         return not self.printed and self.end == b"\n"
 
 
-Update: TypeAlias = JobChanged | JobDeleted | PodChanged | Line
+class RankFailed(NamedTuple):
+    """The MPI has reported that a rank failed."""
+
+    pod: str  # of the launcher
+    rank: str
+
+
+Update: TypeAlias = JobChanged | JobDeleted | PodChanged | Line | RankFailed
 
 # Reads what a container prints: pod, namespace, container.
 Reader: TypeAlias = Callable[[str, str, str], AsyncGenerator[Chunk, None]]
@@ -241,14 +248,15 @@ class JobStream:
         with suppress(errors.KubeError):  # the pod was deleted, and its log with it
             async with aclosing(chunks):
                 async for chunk in chunks:
+                    line = blank._replace(is_stderr=chunk.is_stderr)
                     for printed, end in pieces(chunk.printed):
-                        if noise.hides(printed, end):
-                            continue
-                        self._queue.put_nowait(
-                            blank._replace(
-                                printed=noise.cleaned(printed), end=end, is_stderr=chunk.is_stderr
-                            )
-                        )
+                        self._put(line, noise, printed, end)
+
+    def _put(self, blank: Line, noise: MpiNoise, printed: bytes, end: bytes) -> None:
+        if left := noise.cleaned(printed, end):
+            self._queue.put_nowait(blank._replace(printed=left[0], end=left[1]))
+        if rank := failed_rank(printed):
+            self._queue.put_nowait(RankFailed(blank.pod, rank))
 
 
 def role_of(pod: Manifest) -> str:

@@ -9,7 +9,7 @@ from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import ConditionType, MPIJob
 from mpi_operator.local import oom_kills
 
-from .job_stream import Line, Update
+from .job_stream import Line, RankFailed, Update
 from .rank_tags import has_rank_tags, split_tag
 from .whole_lines import WholeLines
 
@@ -30,17 +30,24 @@ class LastLines:
     def __init__(self) -> None:
         self._pod = ""
         self._lines: deque[bytes] = deque(maxlen=_MAX_LINES)
+        self._rank = ""  # the first one that failed, if that was reported
         self._whole = WholeLines()
         self._oom_kills = oom_kills.count()
 
     def note(self, update: Update) -> None:
-        if not isinstance(update, Line) or update.role != labels.Role.LAUNCHER:
-            return
-        if update.pod != self._pod:
-            self._pod = update.pod
+        if isinstance(update, RankFailed):
+            self._begin(update.pod)
+            self._rank = self._rank or update.rank
+        elif isinstance(update, Line) and update.role == labels.Role.LAUNCHER:
+            self._begin(update.pod)
+            if line := self._whole.feed(update):
+                self._lines.append(line.printed[:_MAX_LINE_BYTES])
+
+    def _begin(self, pod: str) -> None:
+        """Forget what another launcher has printed."""
+        if pod != self._pod:
+            self._pod, self._rank = pod, ""
             self._lines.clear()
-        if line := self._whole.feed(update):
-            self._lines.append(line.printed[:_MAX_LINE_BYTES])
 
     def cause(self, job: MPIJob, exit_code: int) -> str:
         """Why a job has failed; "" if its launcher is not the reason."""
@@ -50,8 +57,9 @@ class LastLines:
             return ""
         slots = _hosts(job)
         hosts = slots if _is_in_order(job) else ()
+        kills = self._oom_kills_since()
         return failure_cause(
-            Failure(self._text(job), exit_code, len(slots), hosts, self._oom_kills_since())
+            Failure(self._text(job), exit_code, len(slots), hosts, kills, self._rank)
         )
 
     def _oom_kills_since(self) -> int | None:

@@ -44,6 +44,11 @@ class LauncherStdin:
             self._stop()
         os.close(self._given)
 
+    @property
+    def descriptor(self) -> int:
+        """What the launcher reads."""
+        return self._given
+
     def of(self, pod: Manifest, container: str) -> int | None:
         """The descriptor of a container; only the main one of the launcher has one."""
         is_launcher = role_of(pod) == labels.Role.LAUNCHER

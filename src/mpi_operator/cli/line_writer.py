@@ -1,5 +1,6 @@
 """Writes what pods print, byte by byte as they printed it, with labels if they are wanted."""
 
+import os
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -68,9 +69,11 @@ class LineWriter:
         deliver(data, stream)
 
     def finish_line(self) -> None:
-        """Move the cursor of a terminal to a new line, before something else is printed."""
-        if (self._unfinished or self._returned) and self._out.isatty():
-            deliver(b"\n", self._out)
+        """Begin a new line before a message of ours, which goes to standard error."""
+        if source := self._unfinished or self._returned:
+            stream = self._err if source[2] else self._out
+            if stream.isatty() or _is_same_file(stream, self._err):
+                deliver(b"\n", stream)
         self._unfinished = self._returned = None
 
     @property
@@ -102,6 +105,13 @@ class LineWriter:
             colour = _COLOURS[zlib.crc32((self._rank or line.pod).encode()) % len(_COLOURS)]
             text = f"\x1b[{colour}m{text}\x1b[0m"
         return f"{time}{text} | "
+
+
+def _is_same_file(stream: TextIO, other: TextIO) -> bool:
+    try:
+        return os.path.sameopenfile(stream.fileno(), other.fileno())
+    except (OSError, ValueError):  # in memory, or closed
+        return stream is other
 
 
 def deliver(data: bytes, stream: TextIO) -> None:

@@ -67,7 +67,7 @@ class LocalJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the job runs any more."""
+        """Whether no process of the job runs."""
         return conditions.is_finished(self.job.status.conditions)
 
     @property
@@ -168,7 +168,7 @@ async def find_running(name: str, run: str | None) -> RunningJob:
     found = await find(name, run)
     if isinstance(found, RunningJob):
         return found
-    raise CommandError(f"cannot change {found}: it has ended ({found.state})")
+    raise CommandError(f"{found} is not running: it has ended ({found.state})")
 
 
 def select(known: list[LocalJob], name: str, run: str | None) -> LocalJob:

@@ -14,7 +14,7 @@ _VERBS = {
     "describe": ("describe", "Show the state, pods and events of a job."),
     "logs": ("logs", "Print the log of the launcher, of a worker, or of all pods."),
     "wait": ("wait", "Wait until a job ends, and exit with its exit code."),
-    "exec": ("execute", "Run COMMAND in the launcher or in a worker of a running job."),
+    "exec": ("exec", "Run COMMAND in the launcher or in a worker of a running job."),
     "scale": ("scale", "Change the number of workers of a job."),
     "suspend": ("suspend", "Suspend a job: delete its pods until `mpijob resume`."),
     "resume": ("suspend", "Resume a suspended job."),

@@ -115,12 +115,12 @@ def _check(value: Any, source: str) -> None:
 
     def size(value: Any) -> _Size:
         if isinstance(value, str) and _SURROGATE(value):
-            raise InvalidInput(f"cannot parse {source}: half a character, such as \\ud800")
+            raise InvalidInput(f"cannot parse {source}: half of a surrogate pair, such as \\ud800")
         if not isinstance(value, dict | list):
             return _Size(1, 0)
         known = sizes.get(id(value), _Size(0, 0))
         if known is None:
-            raise InvalidInput(f"cannot parse {source}: an alias refers to what contains it")
+            raise InvalidInput(f"cannot parse {source}: an alias refers to its own parent")
         if not known.values:
             sizes[id(value)] = None
             inner = [*map(size, [*value, *value.values()] if isinstance(value, dict) else value)]

@@ -47,7 +47,7 @@ def to_hub(job: Mapping[str, Any], units: UnitSettings) -> Manifest:
     given = _object(metadata.get("annotations"), "metadata.annotations")
     if problem := given.get(annotations.CONVERSION_ERROR):
         name = f"metadata.annotations[{annotations.CONVERSION_ERROR}]"
-        raise Unconvertible(problem if isinstance(problem, str) else f"{name}: must be a text")
+        raise Unconvertible(problem if isinstance(problem, str) else f"{name}: must be a string")
     return hub
 
 

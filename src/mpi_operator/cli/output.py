@@ -17,7 +17,7 @@ from mpi_operator.local.times import exact_timestamp
 
 from . import progress
 from .format import gist
-from .job_stream import JobChanged, JobDeleted, Line, PodChanged, Update
+from .job_stream import JobChanged, JobDeleted, Line, PodChanged, RankFailed, Update
 from .line_writer import LineWriter, OutputLost, Prefix, deliver
 from .plain_text import printable
 from .program_progress import ProgramProgress
@@ -118,7 +118,7 @@ class TextOutput:
                 self._show_pod(update)
             case JobChanged():
                 self._show_job(update.job)
-            case JobDeleted():
+            case JobDeleted() | RankFailed():
                 pass  # the verdict says so
 
     def refresh(self) -> None:
@@ -214,6 +214,8 @@ class JsonOutput:
                 self._print_change(name, type="status", job=name, status=status)
             case JobDeleted():
                 self._print(type="deleted", job=update.name)
+            case RankFailed():
+                pass  # the verdict says so
 
     def refresh(self) -> None:
         """There is no screen."""

@@ -70,7 +70,7 @@ def load(given: Given) -> LoadedJob:
 def _with_settings(manifest: Manifest, settings: Sequence[str]) -> Manifest:
     if not settings:
         return manifest
-    from .settings import with_settings  # noqa: PLC0415 — loads a parser of YAML
+    from .set_option import with_settings  # noqa: PLC0415 — loads a parser of YAML
 
     return with_settings(manifest, settings)
 
@@ -207,4 +207,4 @@ def _working_directory() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise InvalidInput("the current directory does not exist any more") from error
+        raise InvalidInput("the current directory no longer exists") from error

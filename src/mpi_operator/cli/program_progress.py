@@ -4,8 +4,8 @@ A program prints lines such as these, and `mpijob run` and `mpijob describe` sho
 
     progress: step=40 total=100 loss=0.25 images/s=812.5
 
-Those of TensorFlow's tf_cnn_benchmarks are understood too. They are read only when somebody looks:
-neither the operator nor a job that does not print them has a part in this.
+Those of TensorFlow's tf_cnn_benchmarks are understood too. They are read only when they are shown,
+so they cost the operator and other jobs nothing.
 """
 
 import re

@@ -50,6 +50,12 @@ class Display(NamedTuple):
         """Whether it matters which of its two streams a job prints to."""
         return not self.detach and (self.output == "json" or not os.path.sameopenfile(1, 2))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody sees what a job prints before it has printed a whole line."""
+        is_text = self.output in (None, "text") and self.prefix != "rank"
+        return is_text and not self.detach and (os.isatty(1) or os.isatty(2))
+
 
 def check(given: Given, output: str | None) -> None:
     """Refuse options that do not belong together."""

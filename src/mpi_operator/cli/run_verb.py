@@ -50,9 +50,10 @@ def _run(workload: Workload, given: Given, display: Display, options: Options) -
         Kind(options.sandbox) if options.sandbox else None,
         gives_stdin=given.words != ("-",) and not display.detach and not is_several,
         separates_stderr=display.separates_stderr,
+        is_watched=display.is_watched and not is_several,
     )
     if display.prefix == "rank":
-        from .tagged_job import with_rank_tags  # noqa: PLC0415
+        from .mpirun_options import with_rank_tags  # noqa: PLC0415
 
         workload = workload._replace(jobs=[with_rank_tags(each) for each in workload.jobs])
     output = _output(display, is_several=is_several)

@@ -1,6 +1,7 @@
 """Runs jobs on this machine until they end, are deleted, are interrupted or time out."""
 
 import asyncio
+import os
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -10,22 +11,24 @@ from typing import Any, NamedTuple, TypeAlias
 from mpi_operator.api.decode import decode_job
 from mpi_operator.api.types import MPIJob
 from mpi_operator.embedded import MPI_JOBS, machine
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.client import Client
+from mpi_operator.kube.resources import PERSISTENT_VOLUME_CLAIMS, Manifest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.kubelet.capacity import this_machine
-from mpi_operator.local.kubelet.context import Stdin, Stdio
+from mpi_operator.local.kubelet.context import Stdio
 from mpi_operator.local.kubelet.node_pods import NodePods
 from mpi_operator.local.runs import records, run_directories, state_directory
 from mpi_operator.local.sandbox.protocol import Kind, SandboxError
 
-from . import claims, feasibility, outcome, prerequisites, signals
+from . import claims, feasibility, outcome, signals
 from .config_objects import NAMESPACE
-from .file_objects import title
+from .file_objects import CREATED, title
 from .format import counted
 from .job_stream import JobChanged, JobDeleted, JobStream, Line, has_ended, watch_job
 from .launcher_failure import LastLines
 from .launcher_stdin import LauncherStdin
 from .line_writer import OutputLost
+from .mpirun_options import with_live_output
 from .outcome import InvalidInput
 from .output import Output, Verdict
 from .recorder import Recorder, recording
@@ -51,6 +54,7 @@ class Options(NamedTuple):
     sandbox: Kind | None = None  # None: the best available
     gives_stdin: bool = False  # to the launcher
     separates_stderr: bool = False
+    is_watched: bool = False  # by a person, who wants to see beginnings of lines
 
 
 class _Run(NamedTuple):
@@ -73,6 +77,8 @@ def run(workload: Workload, options: Options, output: Output) -> int:
         [each.job for each in jobs], this_machine(), oversubscribe=options.oversubscribe
     )
     installation = _installation(jobs)
+    if options.is_watched:
+        jobs = [with_live_output(each, installation) for each in jobs]
     with signals.Deferred() as arrived:
         owned = _owned_directory(output)
         try:
@@ -153,7 +159,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> str:
 
 async def _run(run: _Run) -> list[_Ended]:
     jobs, output, pods = [each.job for each in run.jobs], run.output, NodePods()
-    with _stopped_by(run.signals) as stop, _standard_input(run.options) as stdin:
+    with _stopped_by(run.signals) as stop, _standard_streams(run) as stdio:
         async with machine(
             run.directory,
             working_directory=run.jobs[0].directory,
@@ -163,7 +169,7 @@ async def _run(run: _Run) -> list[_Ended]:
             kind=run.options.sandbox,
             on_plain=lambda why: output.notice(_PLAIN.format(why=why)),
             pods=pods,
-            stdio=Stdio(stdin, run.options.separates_stderr),
+            stdio=stdio,
         ) as cluster:
             _announce(run, jobs)
             async with AsyncExitStack() as stack:
@@ -175,7 +181,7 @@ async def _run(run: _Run) -> list[_Ended]:
                 recorder = await stack.enter_async_context(
                     recording(cluster, NAMESPACE, streams, run.directory)
                 )
-                await prerequisites.create(cluster, run.objects, run.directory)
+                await _create_objects(cluster, run)
                 for each in run.jobs:
                     await cluster.create(MPI_JOBS, each.manifest)
                 ends = await asyncio.gather(
@@ -183,6 +189,15 @@ async def _run(run: _Run) -> list[_Ended]:
                 )
         recorder.delete_logs()
     return ends
+
+
+async def _create_objects(cluster: Client, run: _Run) -> None:
+    """Create what the jobs need, before they are created."""
+    for each in run.objects:
+        if each["kind"] == PERSISTENT_VOLUME_CLAIMS.kind:
+            await claims.create(cluster, each, run.directory)
+        else:
+            await cluster.create(CREATED[each["kind"]], each)
 
 
 def _announce(run: _Run, jobs: Sequence[MPIJob]) -> None:
@@ -260,13 +275,17 @@ async def _until_ended(
 
 
 @contextmanager
-def _standard_input(options: Options) -> Iterator[Stdin]:
-    """What containers read, as the options say."""
-    if not options.gives_stdin:
-        yield lambda pod, container: None
+def _standard_streams(run: _Run) -> Iterator[Stdio]:
+    """What containers read, and how they print, as the options say."""
+    streams = Stdio(separates_stderr=run.options.separates_stderr)
+    has_prrte = run.installation.has_prrte
+    if not run.options.gives_stdin:
+        with Path(os.devnull).open() as null:
+            yield streams._replace(rank_0=null.fileno() if has_prrte else None)
         return
     with LauncherStdin() as stdin:
-        yield stdin.of
+        rank_0 = stdin.descriptor if has_prrte else None
+        yield streams._replace(stdin=stdin.of, rank_0=rank_0)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def _pass_on(source: int, target: int) -> bool:
         view = memoryview(chunk)
         while view:
             view = view[os.write(target, view) :]
-    except OSError:  # EIO: no process has the terminal any more
+    except OSError:  # EIO: no process has the terminal open
         return False
     return bool(chunk)
 

@@ -13,7 +13,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 
 from . import installer
-from .cluster import Chosen, cluster_options, connected
+from .cluster_connection import Chosen, cluster_options, connected
 from .format import counted
 from .outcome import CommandError, asynchronous
 

@@ -12,7 +12,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import Manifest
 
 from . import arguments, installer, manifest_text
-from .cluster import Chosen, cluster_options, connected
+from .cluster_connection import Chosen, cluster_options, connected
 from .format import table
 from .outcome import CommandError, asynchronous
 
@@ -35,8 +35,14 @@ async def version_command(
       mpijob version --client
     """
     found: dict[str, Any] = {"client": __version__}
-    if not is_client_only:
-        found |= await _of_cluster(Chosen(kubeconfig, context))
+    try:
+        if not is_client_only:
+            found |= await _of_cluster(Chosen(kubeconfig, context))
+    finally:  # without a cluster, this program still has a version
+        _print(found, output)
+
+
+def _print(found: dict[str, Any], output: str) -> None:
     if output == "table":
         click.echo(table([(name, _text(value)) for name, value in found.items()]))
     else:
@@ -53,7 +59,9 @@ async def _of_cluster(chosen: Chosen) -> dict[str, Any]:
                 "api": await _api_versions(client),
             }
     except errors.KubeError as error:
-        raise CommandError(f"cannot ask the cluster: {error}", "mpijob version --client") from error
+        raise CommandError(
+            f"cannot reach the cluster: {error}", "mpijob version --client"
+        ) from error
 
 
 async def _api_versions(client: HttpClient) -> list[str]:

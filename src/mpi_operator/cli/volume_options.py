@@ -21,7 +21,7 @@ def parsed(given: Iterable[str]) -> dict[str, Path]:
             raise InvalidInput(f"invalid --volume {text}: expected NAME=DIR, such as data=./data")
         if not Path(path).exists():
             raise InvalidInput(
-                f"invalid --volume {text}: {path} does not exist", f"mkdir -p {path}  # makes it"
+                f"invalid --volume {text}: {path} does not exist", f"mkdir -p {path}  # creates it"
             )
         found[_name(name)] = Path(path).absolute()
     return found
@@ -46,8 +46,8 @@ def check_used(jobs: Iterable[Manifest], directories: Mapping[str, Path]) -> Non
     known = dict.fromkeys(name for volume in volumes for name in _names(volume))
     for name in directories:
         if name not in known:
-            names = ", ".join(known) or "the job has no volumes"
-            raise InvalidInput(f"invalid --volume {name}: no such volume; known are {names}")
+            has = f"volumes: {', '.join(known)}" if known else "no volumes"
+            raise InvalidInput(f"invalid --volume {name}: no such volume; the job has {has}")
 
 
 def _pods(job: Manifest) -> Iterator[Manifest]:

@@ -4,9 +4,9 @@ A job is kept as its bytes. It is small that way, and an invalid job is read lik
 status reports what is wrong with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -18,6 +18,8 @@ from mpi_operator.kube import objects
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.objects import Compact, Object
 from mpi_operator.kube.resources import Manifest, Resource
+
+T = TypeVar("T")
 
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
@@ -35,6 +37,7 @@ __all__ = [
     "StoredService",
     "is_controlled_by",
     "moment",
+    "stored_note",
 ]
 
 _OF_PODS = (annotations.HOSTS_ANNOUNCED, annotations.POD_DELETION_COST)
@@ -147,6 +150,17 @@ class StoredConfigMap(Object, frozen=True):
         # Each job has the same scripts; a copy for each would be most of what a cache holds.
         own = {name: scripts.shared(text) for name, text in self.data.items()}
         force_setattr(self, "data", own)
+
+
+def stored_note(
+    config_map: StoredConfigMap | None, name: str, decode: Callable[[str], T], default: T
+) -> T:
+    """An annotation of a ConfigMap; the default if there is none that we have written."""
+    text = config_map.metadata.annotations.get(name) if config_map else None
+    try:
+        return decode(text) if text else default
+    except (msgspec.MsgspecError, RecursionError):
+        return default
 
 
 class ServiceSpec(Compact, frozen=True):

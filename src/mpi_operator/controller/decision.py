@@ -18,6 +18,15 @@ class Decision:
     requeue_after: timedelta | None = None
 
 
+def merged(*decisions: Decision) -> Decision:
+    """Several decisions as one."""
+    return Decision(
+        tuple(action for each in decisions for action in each.actions),
+        tuple(problem for each in decisions for problem in each.problems),
+        earliest(*(each.requeue_after for each in decisions)),
+    )
+
+
 def earliest(*waits: timedelta | None) -> timedelta | None:
     """The shortest of the waits that there are."""
     return min((wait for wait in waits if wait is not None), default=None)

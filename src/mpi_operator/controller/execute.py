@@ -269,7 +269,7 @@ class Executor:
     async def _announce(self, action: Announce) -> None:
         """Make a node update a launcher's list of hosts.
 
-        It does so by itself within a minute or two, so a refusal does not hold up the job.
+        It does so anyway within a minute or two, so a refusal does not hold up the job.
         """
         note = {"metadata": {"annotations": {annotations.HOSTS_ANNOUNCED: action.at}}}
         try:
@@ -285,7 +285,7 @@ class Executor:
 
     def _log_silence(self, action: Announce, error: errors.ApiError) -> None:
         log.warning(
-            "A launcher learns late about a changed list of hosts, because its pod was not changed",
+            "Cannot annotate a launcher's pod, so it gets the new list of hosts a minute late",
             extra={"pod": str(action.key), "error": str(error)},
         )
 

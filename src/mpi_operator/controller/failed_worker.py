@@ -2,11 +2,11 @@
 
 That depends on the job: v1 ends with any worker that failed, and with the restart policy `ExitCode`
 the exit code decides. Workers that are deleted are always replaced, and so are those of a launcher
-that asks for the list of hosts: it goes on with the others.
+that asks for the list of hosts: it continues with the others.
 """
 
 from mpi_operator.api import annotations
-from mpi_operator.api.main_container import main_container
+from mpi_operator.api.main_container import launcher_command_line, main_container
 from mpi_operator.api.profiles import profile
 from mpi_operator.api.types import MPIJob, WorkerSpec
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
@@ -39,13 +39,11 @@ def _is_final(seen: Observed, worker: WorkerSpec, pod: Pod) -> bool:
 
 
 def _survives(job: MPIJob) -> bool:
-    """Whether the launcher goes on without a worker that it lost, as far as the job tells."""
+    """Whether the launcher continues without a worker that it lost, as far as the job tells."""
     if policy := annotations.lost_workers(job.metadata.annotations):
         return policy == annotations.SURVIVE
-    container = main_container(job, job.spec.launcher)
-    words: list[str] = [*(container.get("command") or ()), *(container.get("args") or ())]
     # As in `horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh`.
-    return any(DISCOVER_SCRIPT in str(word) for word in words)
+    return DISCOVER_SCRIPT in launcher_command_line(job)
 
 
 def _problem(final: list[Pod]) -> Problem:

@@ -13,10 +13,11 @@ whose command names the discovery script is notified.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations
-from mpi_operator.api.main_container import main_container
+from mpi_operator.api.main_container import launcher_command_line, main_container
 from mpi_operator.api.types import MPIJob
 from mpi_operator.build.config_map import DISCOVER_SCRIPT
 
@@ -33,7 +34,26 @@ _LONGEST_SILENCE = timedelta(seconds=30)
 _YEARS = range(2000, 9000)
 
 
-def last_change(seen: Observed, hosts: frozenset[int], now: datetime) -> datetime | None:
+@dataclass(frozen=True)
+class Announcement:
+    """What a changed list of hosts leads to."""
+
+    changed: datetime | None  # the last time that matters to a launcher, to be stored first
+    actions: tuple[Action, ...] = ()
+    deletion_delay: timedelta | None = None  # of workers that leave; None if they need not wait
+
+
+def announce_hosts(seen: Observed, hosts: frozenset[int], now: datetime) -> Announcement:
+    """Notify the launcher if the list changes to `hosts`, and let workers that leave wait."""
+    changed = _last_change(seen, hosts, now)
+    return Announcement(
+        changed,
+        tuple(_announcements(seen, changed, now)),
+        scale_down_delay(seen, changed, now),
+    )
+
+
+def _last_change(seen: Observed, hosts: frozenset[int], now: datetime) -> datetime | None:
     """When the list last changed in a way that a running launcher should know; None if never."""
     known = stored_change(seen.config_map)
     is_new = hosts != seen.listed_hosts or seen.worker_indexes != seen.stored_indexes
@@ -49,13 +69,12 @@ def _is_first_list(seen: Observed, hosts: frozenset[int]) -> bool:
 
 
 def _reads_script(job: MPIJob) -> bool:
-    container = main_container(job, job.spec.launcher)
-    values = (each.get("value") or "" for each in container.get("env") or ())
-    words = (*(container.get("command") or ()), *(container.get("args") or ()), *values)
+    variables = main_container(job, job.spec.launcher).get("env") or ()
+    words = (launcher_command_line(job), *(each.get("value") or "" for each in variables))
     return any(DISCOVER_SCRIPT in str(word) for word in words)
 
 
-def announcements(seen: Observed, changed: datetime | None, now: datetime) -> Iterator[Action]:
+def _announcements(seen: Observed, changed: datetime | None, now: datetime) -> Iterator[Action]:
     """Notify the launcher, unless it was notified since the last change."""
     for pod in _launchers(seen):
         if changed is not None and not _is_notified(pod, changed):
@@ -71,8 +90,8 @@ def scale_down_delay(seen: Observed, changed: datetime | None, now: datetime) ->
     launchers = _launchers(seen)
     if changed is None or not launchers:
         return None
-    told = [_announced(pod) for pod in launchers if _is_notified(pod, changed)]
-    since = max((each for each in told if each), default=changed + _LONGEST_SILENCE)
+    notified = [_announced(pod) for pod in launchers if _is_notified(pod, changed)]
+    since = max((each for each in notified if each), default=changed + _LONGEST_SILENCE)
     wait = since + delay - now
     is_of_the_future = wait > delay + _LONGEST_SILENCE  # another clock was wrong
     return None if is_of_the_future else ahead(min(wait, delay))

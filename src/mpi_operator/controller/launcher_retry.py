@@ -1,14 +1,14 @@
 """Tries a launcher again that exited with 0 although it lost a worker.
 
-For Kubernetes such a launcher has succeeded, and its Job is complete. So the Job makes way for
-another one of the same name, which clients look for:
+For Kubernetes such a launcher has succeeded, and its Job is complete. So the Job is retired:
+another one replaces it, with the same name, which clients look for:
 
     count the try in the ConfigMap ──► the job takes over the pods ──► delete the Job ──►
     all workers run again ──► create the next Job
 
-The pods stay, because they have the log of that try; from then on they are owned by the MPIJob
-itself. Each step follows from what the steps before it have stored, so the operator may die between
-any two of them. docs/decisions/0008-retrying-a-launcher.md has the reasons.
+The pods stay, because they have the log of that try; from then on the MPIJob itself owns them. Each
+step follows from what the steps before it have stored, so the operator may stop between any two of
+them. docs/decisions/0008-retrying-a-launcher.md has the reasons.
 """
 
 import math
@@ -27,19 +27,19 @@ from .cached_types import moment
 from .deadline import active_deadline
 from .decision import Decision, ahead
 from .events import JobEvent, warning
-from .launcher_retries import LauncherRetries, restart_limit, restarts_left
 from .launcher_status import RESTARTED, has_succeeded, tries_used
 from .lost_workers import lost_workers
 from .observed import Observed
 from .replacement import stored_counts
+from .retry_count import LauncherRetries, restart_limit, restarts_left
 
-# Times in the cluster are whole seconds. In another second than the last loss of a worker, it is
-# certain which try lost it.
+# Times in the cluster are whole seconds. A try that starts in a later second than the last loss of
+# a worker certainly did not lose it.
 _ANOTHER_SECOND = timedelta(seconds=1)
 
 
 def with_retry(seen: Observed, now: datetime) -> Observed:
-    """The job as it is once its launcher makes way, if that is to be tried again."""
+    """The job as it is once its launcher is retired, if it is to be tried again."""
     if not has_succeeded(seen):
         return seen
     judged = lost_workers(seen, now)
@@ -48,7 +48,7 @@ def with_retry(seen: Observed, now: datetime) -> Observed:
 
 
 def _counted(seen: Observed) -> LauncherRetries:
-    """The count that has the launcher of the job in it."""
+    """The count that includes the current launcher."""
     launcher, known = seen.launcher, seen.retries
     if launcher is None:
         return known
@@ -70,14 +70,14 @@ def retry_events(seen: Observed) -> tuple[JobEvent, ...]:
 
 
 def keeping_actions(seen: Observed) -> Iterator[Action]:
-    """Let the job own the pods of a launcher that makes way, or they would go with it."""
+    """Let the job own the pods of a retired launcher, or they would be deleted with it."""
     for pod in seen.retired.pods if seen.retired else ():
         owners = {"ownerReferences": [owner_reference(seen.job)]}
         yield patch(PODS, pod, {"metadata": owners})
 
 
 def retiring_actions(seen: Observed) -> Iterator[Action]:
-    """Delete the Job of a launcher that makes way."""
+    """Delete the Job of a retired launcher."""
     if seen.retired is not None and not seen.retired.job.metadata.deletion_timestamp:
         yield delete(JOBS, seen.retired.job)
 
@@ -85,7 +85,7 @@ def retiring_actions(seen: Observed) -> Iterator[Action]:
 def check_retry(seen: Observed, now: datetime) -> Decision:
     """Fail a job that has been active for too long when no launcher exists.
 
-    Otherwise, wait for another second than that of the last loss.
+    Otherwise, wait until the second of the last loss is over.
     """
     if seen.launcher is not None or not seen.retries.used:
         return Decision()

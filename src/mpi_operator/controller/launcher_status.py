@@ -8,7 +8,7 @@ workers were lost.
 
 Kubernetes restarts a launcher that failed: with the restart policy `Never` in a new pod, which the
 Job counts; with `OnFailure` in the same pod, which the node counts. `launcher_retry` restarts one
-that exited with 0 in a new Job, which `launcher_retries` counts.
+that exited with 0 in a new Job, which `retry_count` counts.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import Implementation, MPIJob, MPIJobStatus
 
 from . import pod_state
-from .cached_types import JobCondition, Pod, StoredConfigMap, moment
+from .cached_types import JobCondition, Pod, StoredConfigMap, moment, stored_note
 from .events import JobEvent, warning
 from .job_state import NO_FAILURE, JobState, LastFailure
 from .launcher_log import unreachable_worker
-from .launcher_retries import restart_limit, restarts_left
 from .observed import Observed
 from .problems import LONGEST_MESSAGE, shortened
 from .remote_shell_events import readable, remote_shell_event
+from .retry_count import restart_limit, restarts_left
 
 RESTARTED = "LauncherRestarted"  # the reason of the event
 
@@ -133,12 +133,8 @@ def failure_annotation(failure: LastFailure) -> dict[str, str]:
 
 
 def stored_failure(config_map: StoredConfigMap | None) -> LastFailure:
-    known = config_map.metadata.annotations if config_map else {}
-    text = known.get(annotations.LAUNCHER_LAST_FAILURE)
-    try:
-        return _decode(text) if text else NO_FAILURE
-    except (msgspec.MsgspecError, RecursionError):
-        return NO_FAILURE  # not written by us
+    """The failure that the ConfigMap records."""
+    return stored_note(config_map, annotations.LAUNCHER_LAST_FAILURE, _decode, NO_FAILURE)
 
 
 def failure(seen: Observed, failed: JobCondition) -> tuple[str, str]:

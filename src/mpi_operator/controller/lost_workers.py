@@ -25,12 +25,12 @@ from .cached_types import Pod, moment
 from .decision import Decision, ahead
 from .failed_worker import failed_worker
 from .launcher_log import lost_contacts
-from .launcher_retries import restart_limit
 from .launcher_status import is_bare_mpirun, success_time, tries_used
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .remote_shell_events import RemoteShellEvent
 from .replacement import Count, replacements, stored_counts
+from .retry_count import restart_limit
 
 # A node reports a container that ended within a second, and a little later where it is busy. The
 # launcher ended after the worker that it lost, but its node may be the faster one.
@@ -41,7 +41,7 @@ _TIME_TO_LEAVE = timedelta(seconds=5)
 _GRACE_PERIOD = timedelta(seconds=75)
 # Open MPI ends within two seconds of losing a worker, and Kubernetes reports that a little later.
 _LAST_SECONDS = timedelta(seconds=15)
-# A Job is complete a second or two after its pod, which brings the job back by itself.
+# A Job is complete a second or two after its pod, and that change requeues the MPIJob.
 _TIME_TO_COMPLETE = timedelta(seconds=10)
 
 _WORK_LOST = "Work on that worker probably did not complete"

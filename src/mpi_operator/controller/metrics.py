@@ -33,7 +33,7 @@ class JobMetrics:
         )
         self._info = Gauge(
             "mpi_operator_job_info",
-            "1 for each job that exists, with the name of its launcher Job",
+            "1 for each unfinished job that has a launcher, with the name of that Job",
             ["launcher", "namespace"],
             registry=registry,
         )

@@ -16,9 +16,9 @@ from .bare_launcher import as_job, bare_launcher
 from .cached_types import LauncherJob, Pod, StoredJob, is_controlled_by
 from .caches import Cached, Caches
 from .job_state import JobState
-from .launcher_retries import stored_retries
 from .observed import Observed, Taken
 from .pinned_profile import pinned
+from .retry_count import stored_retries
 
 T = TypeVar("T", bound=Object)
 

@@ -16,7 +16,7 @@ from mpi_operator.build.config_map import DISCOVER_SCRIPT, HOSTFILE
 from . import pod_state
 from .cached_types import LauncherJob, Pod, StoredConfigMap, StoredPodGroup, StoredService
 from .job_state import JobState
-from .launcher_retries import NO_RETRIES, LauncherRetries
+from .retry_count import NO_RETRIES, LauncherRetries
 from .worker_indexes import worker_indexes
 
 
@@ -36,7 +36,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Retired:
-    """A launcher that lost a worker and makes way for the next one."""
+    """A launcher that lost a worker, and that the next one replaces."""
 
     job: LauncherJob
     pods: tuple[Pod, ...]
@@ -54,7 +54,7 @@ class Observed:
     bare_launcher: Pod | None = None  # the launcher, where it is a pod and not a Job
     retries: LauncherRetries = NO_RETRIES
     retired: Retired | None = None  # the launcher before this one, if it still exists
-    former_launcher_pods: tuple[Pod, ...] = ()  # of launchers that exist no more
+    former_launcher_pods: tuple[Pod, ...] = ()  # of launchers that no longer exist
     stray_launcher_pods: tuple[Pod, ...] = ()  # of a launcher that no cache knows
     worker_pods: tuple[Pod, ...] = ()
     service: StoredService | None = None
@@ -79,7 +79,7 @@ class Observed:
         return self.launcher is not None and not self.launcher.spec.suspend
 
     def retiring(self, retries: LauncherRetries, why: str = "") -> "Observed":
-        """The same job without its launcher, which makes way for the next one."""
+        """The same job without its launcher, which the next one replaces."""
         if self.launcher is None:
             return self
         retired = Retired(self.launcher, self.launcher_pods, why)
@@ -129,7 +129,7 @@ class Observed:
 
     @cached_property
     def surplus_workers(self) -> tuple[Pod, ...]:
-        """Worker pods that the job should not have (any more)."""
+        """Worker pods that the job should not have, or no longer."""
         wanted = {pod.metadata.uid for pod in self.workers.values()}
         return tuple(pod for pod in self.worker_pods if pod.metadata.uid not in wanted)
 

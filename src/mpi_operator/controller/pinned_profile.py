@@ -9,8 +9,8 @@ One without our labels is another operator's, and does not say what version it i
 from msgspec.structs import replace
 
 from mpi_operator.api import annotations, labels
+from mpi_operator.api.launcher_transport import transport
 from mpi_operator.api.profiles import PROFILES, profile
-from mpi_operator.api.transport import transport
 from mpi_operator.api.types import VERSION, MPIJob
 
 from .cached_types import StoredConfigMap

@@ -10,19 +10,22 @@ from mpi_operator.kube.resources import PODS
 from . import cleanup, launcher, pod_state, prerequisites, replacement, worker_set
 from .actions import Action, Delete, delete
 from .bare_launcher import check_limits
-from .decision import Decision, earliest
+from .decision import Decision, earliest, merged
 from .failed_worker import failed_worker
-from .host_announcement import announcements, last_change, scale_down_delay
+from .horovod_blacklist import blacklisted_hosts
+from .host_announcement import announce_hosts
 from .host_list import list_hosts
 from .init_timeout import init_timeout
+from .job_record import JobRecord
 from .launcher_log import LogRequest, check_log
-from .launcher_retries import NO_RETRIES
 from .launcher_retry import check_retry, keeping_actions, retry_events, with_retry
 from .launcher_status import has_ended, has_succeeded, last_failure
 from .lost_workers import lost_workers
 from .observed import Observed
 from .pod_diagnostics import diagnose_pods
 from .problems import Problem, ProblemReason
+from .replacement import Replacements
+from .retry_count import NO_RETRIES
 
 # The object that has a name which the job needs may have no label, so no watch reports its end.
 _CHECK_NAMES_AGAIN = timedelta(minutes=1)
@@ -36,7 +39,7 @@ class Plan:
     """
 
     stages: tuple[tuple[Action, ...], ...] = ()
-    problems: tuple[Problem, ...] = ()  # what keeps the job from going on
+    problems: tuple[Problem, ...] = ()  # what keeps the job from progressing
     requeue_after: timedelta | None = None
     log_request: LogRequest | None = None
 
@@ -77,15 +80,13 @@ def _ending(seen: Observed, now: datetime) -> Plan:
 def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     """Delete the pods. What they need is kept, and created if the job begins suspended."""
     granted = prerequisites.ensure_exec(seen, settings, now)
-    # Without its count, a launcher that makes way would seem to have succeeded.
-    retries = seen.retries if seen.retired else NO_RETRIES
+    # Without its count, a retired launcher would seem to have succeeded.
+    record = JobRecord(retries=seen.retries if seen.retired else NO_RETRIES)
     prepared = [
         *launcher.adopting_actions(seen),
         *prerequisites.service_actions(seen),
         # The list goes before the hosts, which otherwise would seem to have vanished.
-        *prerequisites.config_map_actions(
-            seen, settings, hosts=(), counts={}, retries=retries, events=retry_events(seen)
-        ),
+        *prerequisites.config_map_actions(seen, settings, (), record, retry_events(seen)),
         *prerequisites.ensure_keys(seen, now).actions,
     ]
     removed = [
@@ -95,74 +96,82 @@ def _suspended(seen: Observed, settings: Settings, now: datetime) -> Plan:
     ]
     # Last: if it is refused, workers must still be deleted.
     created = [] if seen.taken else launcher.suspended_creation(seen, settings)
+    names = _check_names(seen)
     return _plan(
         [granted.actions, prepared, launcher.stopping_actions(seen), removed, created],
-        problems=_taken_problems(seen),
-        requeue_after=_CHECK_NAMES_AGAIN if seen.taken else None,
+        problems=names.problems,
+        requeue_after=names.requeue_after,
     )
 
 
 def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
-    timeout, pods = init_timeout(seen, now), diagnose_pods(seen, now)
-    failed, limits, retry = failed_worker(seen), check_limits(seen, now), check_retry(seen, now)
-    if ends := (*timeout.problems, *failed.problems, *limits.problems, *retry.problems):
-        return Plan(problems=(*ends, *_taken_problems(seen), *pods.problems))
-    replaced = replacement.replacements(seen, now)
-    listed, keys = list_hosts(seen, now), prerequisites.ensure_keys(seen, now)
+    """Complete the job: what pods need, the workers, the launcher."""
+    names, pods, ends = _check_names(seen), diagnose_pods(seen, now), _check_ends(seen, now)
+    if ends.problems:
+        return Plan(problems=(*ends.problems, *names.problems, *pods.problems))
+    replaced, listed = replacement.replacements(seen, now), list_hosts(seen, now)
+    announced = announce_hosts(seen, listed.hosts, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
-    changed = last_change(seen, listed.hosts, now)
+    group = tuple(prerequisites.pod_group_actions(seen, settings))
+    # A group that exists follows a change of size before the launcher can learn of it.
+    new_group, resized = (group, ()) if seen.pod_group is None else ((), group)
+    prepared = _prepare(seen, settings, listed.hosts, replaced, announced.changed, now)
+    leaving = worker_set.deletions(seen, replaced, announced.deletion_delay)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
-    prepared = [
-        *launcher.adopting_actions(seen),
-        *prerequisites.service_actions(seen),
-        *prerequisites.config_map_actions(
-            seen,
-            settings,
-            listed.hosts,
-            replaced.counts,
-            last_failure(seen),
-            seen.retries,
-            (*replaced.events, *retry_events(seen)),
-            changed,
-        ),
-        *keys.actions,
-        *prerequisites.pod_group_actions(seen, settings),
-    ]
-    # Where a name is taken the job cannot be complete, and half a job only holds resources.
-    blocked = bool(seen.taken)
-    workers = Decision() if blocked else worker_set.creations(seen, replaced, settings, now)
-    started = [] if blocked else launcher.starting_actions(seen, settings, now)
-    announced = announcements(seen, changed, now)
-    leaving = worker_set.deletions(seen, replaced, scale_down_delay(seen, changed, now))
     removed = [*leaving.actions, *lost.actions, *keeping_actions(seen)]
+    # Where a name is taken the job cannot be complete, and half a job only holds resources.
+    workers = Decision() if seen.taken else worker_set.creations(seen, replaced, settings, now)
+    started = () if seen.taken else launcher.starting_actions(seen, settings, now)
+    given_up = Decision(problems=tuple(replaced.given_up.values()))
+    decided = merged(names, given_up, lost, pods, ends, granted, prepared, leaving, workers)
     return _plan(
-        [granted.actions, prepared, announced, removed, workers.actions, started],
-        problems=[
-            *_taken_problems(seen),
-            *replaced.given_up.values(),
-            *lost.problems,
-            *pods.problems,
-            *log.problems,
+        [
+            [*granted.actions, *resized],
+            [*prepared.actions, *new_group],
+            announced.actions,
+            removed,
+            workers.actions,
+            started,
         ],
-        requeue_after=earliest(
-            listed.requeue_after,
-            _CHECK_NAMES_AGAIN if blocked else None,
-            leaving.requeue_after,
-            lost.requeue_after,
-            pods.requeue_after,
-            timeout.requeue_after,
-            limits.requeue_after,
-            retry.requeue_after,
-            keys.requeue_after,
-            granted.requeue_after,
-            workers.requeue_after,
-        ),
+        problems=[*decided.problems, *log.problems, *blacklisted_hosts(seen, now)],
+        requeue_after=earliest(decided.requeue_after, listed.requeue_after),
         log_request=log.request,
     )
 
 
-def _taken_problems(seen: Observed) -> list[Problem]:
-    return [Problem(ProblemReason.NAME_TAKEN, str(taken)) for taken in seen.taken]
+def _check_ends(seen: Observed, now: datetime) -> Decision:
+    """What ends a job that has not ended."""
+    return merged(
+        init_timeout(seen, now),
+        failed_worker(seen),
+        check_limits(seen, now),
+        check_retry(seen, now),
+    )
+
+
+def _check_names(seen: Observed) -> Decision:
+    """Report the names that the job needs and something else has."""
+    problems = tuple(Problem(ProblemReason.NAME_TAKEN, str(taken)) for taken in seen.taken)
+    return Decision(problems=problems, requeue_after=_CHECK_NAMES_AGAIN if problems else None)
+
+
+def _prepare(
+    seen: Observed,
+    settings: Settings,
+    hosts: frozenset[int],
+    replaced: Replacements,
+    hosts_changed: datetime | None,
+    now: datetime,
+) -> Decision:
+    """Create or correct what the pods need, and record what must survive a restart."""
+    record = JobRecord(replaced.counts, last_failure(seen), seen.retries, hosts_changed)
+    events = (*replaced.events, *retry_events(seen))
+    before_keys = (
+        *launcher.adopting_actions(seen),
+        *prerequisites.service_actions(seen),
+        *prerequisites.config_map_actions(seen, settings, hosts, record, events),
+    )
+    return merged(Decision(before_keys), prerequisites.ensure_keys(seen, now))
 
 
 def _plan(

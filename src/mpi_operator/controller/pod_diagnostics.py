@@ -12,7 +12,7 @@ from .decision import Decision, earliest
 from .observed import Observed
 from .problems import Problem, ProblemReason
 
-# Much of what is wrong with a pod in its first seconds passes by itself.
+# Most problems of a pod in its first seconds pass without help.
 _REPORTED_AFTER = timedelta(seconds=10)
 _READY_WITHIN = timedelta(seconds=30)
 _STARTED_WITHIN = timedelta(minutes=1)

@@ -254,6 +254,13 @@ def restarts(pod: Pod) -> int:
     return sum(status.restart_count for status in pod.status.container_statuses)
 
 
+def last_restart(pod: Pod) -> datetime | None:
+    """When the container ended that was started again last."""
+    ended = (status.last_state.terminated for status in pod.status.container_statuses)
+    times = (moment(end.finished_at) for end in ended if end and end.finished_at)
+    return max((time for time in times if time), default=None)
+
+
 def last_words(pod: Pod) -> str:
     """The termination message of the container that failed last."""
     words = [ended.message.strip() for _, ended in _terminations(pod) if ended.message.strip()]

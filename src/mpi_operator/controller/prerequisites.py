@@ -8,24 +8,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mpi_operator.api import names
-from mpi_operator.api.transport import uses_exec
+from mpi_operator.api.launcher_transport import uses_exec
 from mpi_operator.build import config_map, exec_shell, pod_group, scripts, service
 from mpi_operator.build.hostfile import hostfile
 from mpi_operator.build.settings import Settings
 from mpi_operator.kube.resources import CONFIG_MAPS, SERVICES, Manifest
 
-from . import pod_state, replacement
+from . import pod_state
 from .actions import Action, Create, CreateKeys, GrantExec, patch
 from .cached_types import StoredConfigMap
 from .decision import Decision
 from .events import JobEvent
-from .host_announcement import change_annotation, stored_change
-from .job_state import NO_FAILURE, LastFailure
-from .launcher_retries import NO_RETRIES, LauncherRetries, retries_annotation, stored_retries
-from .launcher_status import failure_annotation, stored_failure
+from .job_record import JobRecord, stored_record
 from .observed import Observed
 from .pinned_profile import pins
-from .replacement import Counts
 
 # A pod that has not started after this time may lack the Secret; nodes report that only in events.
 _SUSPICIOUS = timedelta(minutes=1)
@@ -48,39 +44,23 @@ def config_map_actions(
     seen: Observed,
     settings: Settings,
     hosts: Iterable[int],
-    counts: Counts,
-    failure: LastFailure = NO_FAILURE,
-    retries: LauncherRetries = NO_RETRIES,
+    record: JobRecord,
     events: tuple[JobEvent, ...] = (),
-    changed: datetime | None = None,
 ) -> Iterator[Action]:
-    """Create the ConfigMap, or patch it if it differs from what it should contain.
-
-    Its annotations are what must survive a restart of the operator.
-    """
-    notes = {
-        **replacement.as_annotation(counts),
-        **failure_annotation(failure),
-        **retries_annotation(retries),
-        **change_annotation(changed),
-    }
-    pin = pins(seen.job)
-    wanted = config_map.config_map(seen.job, hosts, settings, notes | pin, seen.worker_indexes)
+    """Create the ConfigMap, or patch it if it differs from what it should contain."""
+    recorded, pin = record.annotations(), pins(seen.job)
+    notes = {**recorded, **pin}
+    wanted = config_map.config_map(seen.job, hosts, settings, notes, seen.worker_indexes)
     stored = seen.config_map
     if stored is None:
         if not seen.is_taken("ConfigMap", names.config_map(seen.job)):
             yield Create(CONFIG_MAPS, wanted, events)
         return
-    known = {
-        **replacement.as_annotation(replacement.stored_counts(stored)),
-        **failure_annotation(stored_failure(stored)),
-        **retries_annotation(stored_retries(stored)),
-        **change_annotation(stored_change(stored)),
-    }
+    known = stored_record(stored).annotations()
     data = {**wanted["data"], **_kept(seen, stored)}
-    if stored.data != data or notes != known:
+    if stored.data != data or recorded != known:
         change = {
-            "metadata": {"annotations": changes(known, notes) | pin},
+            "metadata": {"annotations": {**changes(known, recorded), **pin}},
             "data": changes(stored.data, data),
         }
         yield patch(CONFIG_MAPS, stored, change, events)

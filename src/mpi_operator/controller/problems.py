@@ -24,6 +24,7 @@ class ProblemReason(StrEnum):
     WORKER_EVICTED = "MPIJobEvicted"
     WORKER_LOST = "WorkerLost"
     LAUNCHER_WAITS = "LauncherWaits"
+    HOST_BLACKLISTED = "HostBlacklisted"
     LAUNCHER_POD_MISSING = "LauncherPodMissing"
     INIT_TIMEOUT = "InitTimeout"
     # As Kubernetes calls them.
@@ -31,7 +32,7 @@ class ProblemReason(StrEnum):
     DEADLINE = "DeadlineExceeded"
 
 
-LONGEST_MESSAGE = 1024  # the API server takes no longer events
+LONGEST_MESSAGE = 1024  # the API server rejects events with longer ones
 _FEW = 2  # problems of one reason are listed one by one
 _NUMBERS = re.compile(r"(\d+)")
 # A webhook; a policy; a webhook that does not answer, where that counts as a no.

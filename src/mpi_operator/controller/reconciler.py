@@ -110,7 +110,7 @@ class Reconciler:
         return wait
 
     async def _steps(self, observed: Observed, slot: Slot, now: datetime) -> timedelta | None:
-        """Remember, plan, execute, read the log, publish.
+        """Remember, plan, execute; then report.
 
         All steps use the time of the beginning. Writing may take seconds, but what is measured
         from `now` was observed then; what is observed later only enters the status.
@@ -126,7 +126,13 @@ class Reconciler:
             # The launcher ended meanwhile. Only a plan that knows so may judge how well.
             _raise_error(outcome)
             return AT_ONCE
-        refusal = self._states.of(job).refusal
+        return await self._report(seen, plan, outcome, now, has_written=has_written)
+
+    async def _report(
+        self, seen: Observed, plan: Plan, outcome: Outcome, now: datetime, *, has_written: bool
+    ) -> timedelta | None:
+        """Read the log if it is due, publish the status, and merge the waits of all steps."""
+        refusal = self._states.of(seen.job).refusal
         problems = (*(refusal.problems if refusal else ()), *plan.problems)
         decided = decide_status(seen, problems, now)
         request = None if outcome.error else plan.log_request
@@ -143,7 +149,7 @@ class Reconciler:
             return await self._read_log(seen, request, now)
         if outcome.is_stale:
             return self._requeue_stale(seen)
-        self._states.put(job, replace(self._states.of(job), stale_reconciles=0))
+        self._states.put(seen.job, replace(self._states.of(seen.job), stale_reconciles=0))
         wait = earliest(
             plan.requeue_after,
             request.wait if request else None,

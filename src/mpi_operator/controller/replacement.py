@@ -23,11 +23,11 @@ from mpi_operator.api.profiles import profile
 from mpi_operator.api.types import MPIJob, Time
 
 from . import pod_state
-from .cached_types import Pod, StoredConfigMap
+from .cached_types import Pod, StoredConfigMap, stored_note
 from .events import JobEvent, warning
-from .launcher_retries import USUAL_LIMIT, restart_limit
 from .observed import Observed
 from .problems import Problem, ProblemReason
+from .retry_count import USUAL_LIMIT, restart_limit
 
 REPLACED = "WorkerReplaced"  # the reason of the event
 
@@ -54,13 +54,7 @@ _encode = msgspec.json.Encoder().encode
 
 def stored_counts(config_map: StoredConfigMap | None) -> Counts:
     """The stored counts; empty if the annotation is not valid."""
-    text = (
-        config_map.metadata.annotations.get(annotations.WORKER_REPLACEMENTS) if config_map else None
-    )
-    try:
-        return _decode(text) if text else {}
-    except (msgspec.MsgspecError, RecursionError):
-        return {}
+    return stored_note(config_map, annotations.WORKER_REPLACEMENTS, _decode, {})
 
 
 def as_annotation(counts: Counts) -> dict[str, str]:

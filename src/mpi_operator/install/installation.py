@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, TypeAlias
+
+from mpi_operator import __version__
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -15,7 +16,7 @@ SELECTOR = {"app": NAME, **LABELS}
 
 def default_image() -> str:
     """The image of this version."""
-    return f"mpioperator/{NAME}:{metadata.version(NAME)}"
+    return f"mpioperator/{NAME}:{__version__}"
 
 
 @dataclass(frozen=True)

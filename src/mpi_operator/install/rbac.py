@@ -149,14 +149,14 @@ CERTIFICATES = (
 # Only with --webhooks=on. A watch is restricted to one name as well.
 TRUST = (
     Rule(
-        "To tell the API server which certificate converts MPIJobs.",
+        "To make the API server trust the conversion webhook.",
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "get watch patch",
         names=("mpijobs.kubeflow.org",),
     ),
     Rule(
-        "To tell the API server which certificate admits MPIJobs.",
+        "To make the API server trust the admission webhooks.",
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations validatingwebhookconfigurations",
         "get watch patch",
@@ -245,20 +245,32 @@ def exec_transport_namespaced(chosen: Installation, namespace: str = "") -> list
 
 
 def users() -> list[Manifest]:
-    """Kubeflow's roles for users, with the names of the Go operator."""
+    """Roles for users, with the names of the Go operator.
+
+    Kubeflow's own roles include them, and so do the roles `admin`, `edit` and `view` of Kubernetes:
+    users who may create Jobs in a namespace may create MPIJobs there.
+    """
     mine = f"{AGGREGATE}-kubeflow-mpijobs-admin"
     # Without rules: the cluster fills them in, and applying the file again must not empty them.
     admin = named(f"{RBAC}/v1", "ClusterRole", "kubeflow-mpijobs-admin", "", _aggregated("admin"))
     admin["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {mine: "true"}}]}
     edit = _role(
-        "ClusterRole", "kubeflow-mpijobs-edit", EDIT, labels=_aggregated("edit") | {mine: "true"}
+        "ClusterRole",
+        "kubeflow-mpijobs-edit",
+        EDIT,
+        labels=_aggregated("edit") | _in_kubernetes("edit", "admin") | {mine: "true"},
     )
-    view = _role("ClusterRole", "kubeflow-mpijobs-view", VIEW, labels=_aggregated("view"))
+    labels = _aggregated("view") | _in_kubernetes("view")
+    view = _role("ClusterRole", "kubeflow-mpijobs-view", VIEW, labels=labels)
     return [admin, edit, view]
 
 
 def _aggregated(role: str) -> Manifest:
     return {f"{AGGREGATE}-kubeflow-{role}": "true"}
+
+
+def _in_kubernetes(*roles: str) -> Manifest:
+    return {f"{RBAC}/aggregate-to-{role}": "true" for role in roles}
 
 
 def _role(

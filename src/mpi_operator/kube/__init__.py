@@ -4,7 +4,7 @@ In the order in which things happen:
 
 * `config`: where the API server is, and our identity.
 * `http.HttpClient`: the client; `client.Client`: what every client can do, also one in memory.
-* `errors`: what can go wrong; `retry`: which requests the client retries by itself.
+* `errors`: what can go wrong; `retry`: which requests the client itself retries.
 * `informer.Informer`: keeps a `store` of `objects` and calls handlers with changes.
 * `workqueue.WorkQueue`: the keys to reconcile; `queue_workers.run_workers`: the workers.
 * `leader_election.elector.Elector`: only one process writes; its `fence` says who may.

@@ -140,7 +140,7 @@ class Forbidden(ApiError):
 
 
 class QuotaExceeded(Forbidden):
-    """403: a ResourceQuota is used up. Unlike other refusals this one may pass by itself."""
+    """403: a ResourceQuota is used up. Unlike other refusals this one may pass without a change."""
 
 
 class NotFound(ApiError):

@@ -125,7 +125,7 @@ class EventRecorder:
             self._count_drop(Drop.CLOSED)
             raise
         except Exception:
-            # Go on with the events of other objects.
+            # Continue with the events of other objects.
             self._count_drop(Drop.REJECTED)
             _logger.exception("Event dropped", extra=_facts(record))
 

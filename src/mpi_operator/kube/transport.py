@@ -275,7 +275,7 @@ def _check(line: str) -> None:
 async def _no_hidden_retry(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Keep aiohttp from resending PUT and DELETE by itself when an idle connection breaks.
+    """Keep aiohttp from resending PUT and DELETE on its own when an idle connection breaks.
 
     The first one may have happened, and the fence did not allow the second.
     """

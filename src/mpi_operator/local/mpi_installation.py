@@ -71,6 +71,16 @@ class Installation(msgspec.Struct, frozen=True):
         )
         return Tools([directory], self._environment(), links)
 
+    @property
+    def has_prrte(self) -> bool:
+        """Whether its mpirun is that of PRRTE, as in Open MPI 5.
+
+        PRRTE passes on whole lines only, unless it is told not to, and never the end of an input.
+        """
+        mpirun = self.mpirun.resolve()  # a link to orterun in Open MPI 4
+        is_open_mpi = self.implementation == "OpenMPI" and mpirun.name != "orterun"
+        return is_open_mpi and (self.mpirun.parent / "prterun").exists()
+
     def _environment(self) -> dict[str, str]:
         if not IMPLEMENTATIONS[self.implementation].needs_libraries:
             return {}

@@ -49,7 +49,7 @@ class Health:
         # Reading `is_leader` detects an expired lease even if the lease thread is dead.
         if self._candidate.is_leader or not self._candidate.why_lost:
             return []
-        return [f"this process can never lead again: {self._candidate.why_lost}"]
+        return [f"this process cannot lead again: {self._candidate.why_lost}"]
 
     def readiness_problems(self) -> list[str]:
         """Why this process is not ready; empty if it leads or could lead at once."""

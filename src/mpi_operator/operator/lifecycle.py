@@ -52,7 +52,7 @@ class Parts:
     health: Health
     preflight: Step
     stand_by: Step
-    guard: Step  # ends when this process must not work any more
+    guard: Step  # ends when this process must stop working
     drain_seconds: float = DRAIN_SECONDS
 
 

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
 
+from mpi_operator import __version__
 from mpi_operator.build.settings import Settings
 from mpi_operator.controller.controller import Controller
 from mpi_operator.controller.metrics import JobMetrics
@@ -157,13 +157,15 @@ def _rivals(options: Options) -> tuple[str, Sequence[str]]:
 
 @asynccontextmanager
 async def _webhooks(options: Options, registry: CollectorRegistry) -> AsyncIterator[list[Task]]:
-    """Serve the webhooks, if they are on; yields the tasks that end if they cannot go on."""
+    """Serve the webhooks, if they are on; yields the tasks that end if they cannot continue."""
     if options.webhooks is Switch.OFF:
         yield []
         return
-    from . import webhooks  # noqa: PLC0415 - loaded only if it is needed
+    from . import webhook_thread  # noqa: PLC0415 - loaded only if it is needed
 
-    async with webhooks.served(options, partial(_client, _config(options)), registry) as ended:
+    async with webhook_thread.served(
+        options, partial(_client, _config(options)), registry
+    ) as ended:
         yield [ended]
 
 
@@ -174,7 +176,7 @@ def _client(
     timeouts: Timeouts | None = None,
     concurrency: int = _READS,
 ) -> HttpClient:
-    agent = f"mpi-operator/{metadata.version('mpi-operator')}"
+    agent = f"mpi-operator/{__version__}"
     return HttpClient(
         found, metrics=metrics, timeouts=timeouts, concurrency=concurrency, user_agent=agent
     )

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mpi_operator import __version__
 from mpi_operator.api import types
 from mpi_operator.kube import config
 from mpi_operator.kube.config.address import parse_server
@@ -104,12 +104,16 @@ def _path(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _namespace(text: str) -> str:
+def _dns_label(text: str, kind: str) -> str:
     if not re.fullmatch(_LABEL, text):
         raise ValueError(
-            f"{text!r} is not a valid namespace name; expected at most 63 of a-z, 0-9 and -"
+            f"{text!r} is not a valid {kind} name; expected at most 63 of a-z, 0-9 and -"
         )
     return text
+
+
+def _namespace(text: str) -> str:
+    return _dns_label(text, "namespace")
 
 
 def _optional_namespace(text: str) -> str:
@@ -131,11 +135,7 @@ def _scheduler(text: str) -> str:
 
 
 def _service(text: str) -> str:
-    if not re.fullmatch(_LABEL, text):
-        raise ValueError(
-            f"{text!r} is not a valid Service name; expected at most 63 of a-z, 0-9 and -"
-        )
-    return text
+    return _dns_label(text, "Service")
 
 
 def _image(text: str) -> str:
@@ -279,8 +279,8 @@ FLAGS = (
         "--webhooks",
         _VERSIONS,
         "MODE",
-        "Convert jobs between API versions and check them when they are written (on), or neither, "
-        "for a CRD that has only v2beta1 (off)",
+        "on: convert jobs between API versions, and check jobs when they are written; off: do "
+        "neither, for a CRD that has only v2beta1",
         "on",
         _one_of(Switch),
         "webhooks",
@@ -307,8 +307,8 @@ FLAGS = (
         "--webhook-cert-dir",
         _VERSIONS,
         "PATH",
-        "Take tls.crt and tls.key from this directory, such as a Secret of cert-manager; then "
-        "something else has to set each caBundle",
+        "Read tls.crt and tls.key from this directory, such as a mounted Secret of cert-manager; "
+        "the operator then leaves each caBundle to cert-manager",
         "the operator makes its own certificate",
         _path,
         "webhook_cert_dir",
@@ -344,7 +344,7 @@ FLAGS = (
         "--kubectl-delivery-image",
         _VERSIONS,
         "IMAGE",
-        "Bring the exec client to launchers with this image, which has to be ours or a copy",
+        "Copy the exec client to launchers from this image: ours, or a copy of it",
         "mpioperator/kubectl-delivery:latest",
         _image,
         "kubectl_delivery_image",
@@ -573,6 +573,6 @@ def _epilog() -> str:
 def version() -> str:
     """The version, with what a bug report needs."""
     return (
-        f"{PROGRAM} {metadata.version('mpi-operator')}, {types.API_VERSION}, "
+        f"{PROGRAM} {__version__}, {types.API_VERSION}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )

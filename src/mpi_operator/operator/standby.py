@@ -1,6 +1,6 @@
 """Checks the lease while this process stands by.
 
-A candidate retries forever and logs an error once. That is not enough if the lease can never be
+A candidate retries forever and logs an error once. That is not enough if the lease cannot be
 created, because its namespace is missing: the process would look ready and do nothing.
 """
 

@@ -9,6 +9,6 @@
                               ├──► tls: what `server` presents, replaced while it runs
                               └──► ca_bundle: what the API server trusts, in the CRD and others
 
-`service` puts these together; it runs in a thread with its own event loop (`loop_thread`), because
+`webhook` puts these together; it runs in a thread with its own event loop (`loop_thread`), because
 kubectl waits for every conversion and a busy controller would delay it.
 """

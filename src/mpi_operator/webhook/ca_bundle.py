@@ -36,7 +36,7 @@ CONFIGURATIONS = "mpi-operator"
 _BACKOFF = Backoff(base=1.0, cap=60.0)
 _WATCH_SECONDS = (300.0, 600.0)
 _ADVICE: dict[type[errors.KubeError], str] = {
-    errors.Forbidden: "allow get, watch and patch of this object: deploy/rbac/",
+    errors.Forbidden: "allow get, watch and patch of this object: apply deploy/rbac/",
 }
 
 
@@ -94,7 +94,7 @@ def targets() -> tuple[Target, ...]:
                 CONFIGURATIONS,
                 _admission_clients,
                 _admission_fields,
-                "jobs are accepted without being checked at the door: apply the manifest again",
+                "jobs are not checked when they are created: apply the manifest again",
             )
             for plural, kind in (
                 ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),

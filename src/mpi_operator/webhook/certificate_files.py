@@ -35,7 +35,7 @@ class CertificateFiles:
             await asyncio.sleep(seconds)
 
     def refresh(self) -> None:
-        """Serve what the files contain now; if they cannot be used, go on with what there was."""
+        """Serve what the files contain now; if they cannot be used, keep what there was."""
         try:
             certificate = (self._directory / "tls.crt").read_text("ascii")
             key = (self._directory / "tls.key").read_text("ascii")

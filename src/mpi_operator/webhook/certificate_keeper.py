@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _RACES = 10
 _BACKOFF = Backoff(base=1.0, cap=60.0)
 _ADVICE: dict[type[errors.KubeError], str] = {
-    errors.Forbidden: "allow create of secrets, and get and update of this one: deploy/rbac/",
+    errors.Forbidden: "allow create of secrets, and get and update of this one: apply deploy/rbac/",
     errors.NotFound: "create the namespace, or choose another one with --lock-namespace",
 }
 

@@ -30,7 +30,7 @@ _HEADER_BYTES = 4096
 
 @dataclass(frozen=True)
 class Limits:
-    """What others may take."""
+    """How much clients may use."""
 
     connections: int = 1000
     """API servers open one for each request that is under way: at most some hundreds."""

@@ -19,7 +19,7 @@ from mpi_operator.kube.errors import MALFORMED
 from mpi_operator.kube.json_depth import decoded
 from mpi_operator.kube.resources import Manifest
 
-from .books_size import bounded, size_error
+from .annotation_size import bounded, size_error
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def _version(desired: str) -> str:
 
 def _converted(manifest: Manifest, version: str, convert: Convert) -> Manifest:
     try:
-        return _with_bounded_books(manifest, convert(manifest, version), version)
+        return _with_bounded_annotations(manifest, convert(manifest, version), version)
     except Failed:
         raise
     except UnknownVersion as error:
@@ -116,7 +116,7 @@ def _converted(manifest: Manifest, version: str, convert: Convert) -> Manifest:
         raise Failed(f"{_name(manifest)}: a bug in the conversion to {version}") from error
 
 
-def _with_bounded_books(manifest: Manifest, converted: Manifest, version: str) -> Manifest:
+def _with_bounded_annotations(manifest: Manifest, converted: Manifest, version: str) -> Manifest:
     if version != types.VERSION:
         return bounded(manifest, converted)
     if error := size_error(manifest, converted):

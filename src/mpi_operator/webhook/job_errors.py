@@ -8,7 +8,7 @@ from mpi_operator.api.conversion.places import given
 from mpi_operator.api.field_errors import Path, required
 from mpi_operator.kube.resources import Manifest
 
-from .books_size import size_error
+from .annotation_size import size_error
 from .own_terms import translated
 
 _SPEC = Path().field("spec")

@@ -43,7 +43,7 @@ class LoopThread(Generic[T]):
             await self.ended()
         except Exception as error:
             facts = {"part": self._thread.name, "error": repr(error)}
-            logger.warning("A thread did not end as it should", extra=facts)
+            logger.warning("A thread ended with an error", extra=facts)
 
     async def ended(self) -> None:
         """Wait until the thread has ended; raises what ended it, if that is an error."""

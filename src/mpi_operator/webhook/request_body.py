@@ -62,7 +62,7 @@ class Bodies:
             async with asyncio.timeout(self._seconds):
                 await semaphore.acquire()
         except TimeoutError:
-            raise Refused(503, "other large bodies are being read") from None
+            raise Refused(503, "too many large requests at a time") from None
 
     async def _all(self, request: web.Request, most: int) -> bytes:
         try:

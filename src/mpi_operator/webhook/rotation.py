@@ -50,7 +50,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Retired:
-    """An authority that signs nothing any more: its certificate, without a key."""
+    """An authority that no longer signs: its certificate, without a key."""
 
     certificate: str
     expires_at: float

@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from devcluster.control_plane import ControlPlane
 from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.api
@@ -34,6 +35,6 @@ def test_the_audit_log_has_the_user_of_each_write(start_control_plane):
     }
 
 
-def test_a_control_plane_without_an_audit_log_says_so(control_plane):
+def test_a_control_plane_without_an_audit_log_says_so():
     with pytest.raises(RuntimeError, match="audit=True"):
-        control_plane.audit_records()
+        ControlPlane().audit_records()

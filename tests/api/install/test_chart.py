@@ -5,11 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mpi_operator.install import manifests
 from mpi_operator.install.installation import Installation
+from scripts import alerts, grafana_dashboard
+from scripts.release import chart_package
+from tests.support import golden
 from tests.support.helm import CHART, helm, rendered
 
+GOLDEN = Path(__file__).parent / "golden"
+TKE = yaml.safe_load((CHART / "values-tke.yaml").read_text())
 Objects = dict[tuple[str, str, str], dict[str, Any]]
 HELM_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "helm.sh/chart")
 
@@ -95,6 +101,28 @@ def test_cert_manager_issues_the_certificate(tmp_path: Path) -> None:
     assert ("ClusterRole", "", "mpi-operator-webhooks") not in objects
 
 
+def test_alerts_and_a_dashboard_come_with_it_on_request(tmp_path: Path) -> None:
+    found = rendered(
+        tmp_path,
+        "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=ours",
+        "--set=metrics.grafanaDashboard.enabled=true",
+    )
+    objects = by_name(found)
+    rule = objects["PrometheusRule", "mpi-operator", "mpi-operator"]
+    assert rule["spec"] == alerts.groups()
+    assert rule["metadata"]["labels"]["release"] == "ours"
+    config_map = objects["ConfigMap", "mpi-operator", "mpi-operator-dashboard"]
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    [shown] = config_map["data"].values()
+    assert json.loads(shown) == grafana_dashboard.dashboard()
+
+
+NAMESPACED = {
+    "namespace": {"create": False, "name": "ops"},
+    "webhooks": {"enabled": False},
+    "rbac": {"userRoles": False},
+    "watchNamespaces": ["team-a", "team-b"],
+}
 PRODUCTION = {
     "imagePullSecrets": [{"name": "registry"}],
     "replicas": 3,
@@ -150,6 +178,51 @@ def test_every_value_has_an_effect(tmp_path: Path) -> None:
     assert {subject["name"] for subjects in bound for subject in subjects} == {"mpi"}
     account = objects["ServiceAccount", "mpi-operator", "mpi"]
     assert account["metadata"]["annotations"] == {"role": "mpi"}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        pytest.param("default", {}, id="the defaults"),
+        pytest.param("tke", TKE, id="those of Tencent's documentation"),
+        pytest.param("namespaced", NAMESPACED, id="named namespaces, no webhooks"),
+        pytest.param("production", PRODUCTION, id="every value"),
+    ],
+)
+def test_the_objects_are_those_of_the_golden_files(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, values: dict[str, Any]
+) -> None:
+    """`pytest tests/unit/build tests/api/install/test_chart.py --update-golden` writes them."""
+    (tmp_path / "values.json").write_text(json.dumps(values))
+    found = rendered(tmp_path, "-f", str(tmp_path / "values.json"))
+    is_update = request.config.getoption("--update-golden", default=False)
+    golden.compare(GOLDEN / f"{name}.yaml", readable(found), is_update=is_update)
+
+
+def readable(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """Objects by their names, without versions, which change with each release.
+
+    Of the CRD only what the chart changes: other tests have the rest.
+    """
+    facts = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    text = json.dumps(objects).replace(facts["version"], "VERSION")
+    named = {}
+    for each in json.loads(text.replace(facts["appVersion"], "VERSION")):
+        metadata = each["metadata"]
+        if each["kind"] == "CustomResourceDefinition":
+            each["spec"]["versions"] = [version["name"] for version in each["spec"]["versions"]]
+        where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+        named[f"{each['kind']} {where}{metadata['name']}"] = each
+    assert len(named) == len(objects)
+    return named
+
+
+def test_helm_reads_the_package_that_is_released(tmp_path: Path) -> None:
+    package = chart_package.build(CHART, tmp_path, 0)
+    expected = rendered(tmp_path)
+    assert rendered(tmp_path, chart=package) == expected
+    shown = helm(tmp_path, "show", "readme", str(package))
+    assert shown.output.strip() == (CHART / "README.md").read_text().strip()
 
 
 @pytest.mark.parametrize(

@@ -197,4 +197,6 @@ def test_without_a_cluster_the_error_says_how_to_go_on(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("mpijob: ")
         assert "Traceback" not in done.stderr
-    assert cluster.succeeds("version", "--client")
+    assert done.stdout.splitlines() == cluster.succeeds(
+        "version", "--client"
+    )  # its own version is known

@@ -17,7 +17,7 @@ from mpi_operator.kube import config
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Manifest
 from mpi_operator.operator.options import Options
-from mpi_operator.operator.webhooks import decisions
+from mpi_operator.operator.webhook_thread import decisions
 from tests.api.conftest import started_control_plane
 from tests.support.kubectl import Kubectl, Result
 from tests.support.versions import RESOURCES, v1alpha1

@@ -1,4 +1,4 @@
-"""Jobs with more in one version than another can say, and than annotations can have."""
+"""Jobs with more in one version than another can express, and than annotations can have."""
 
 import pytest
 
@@ -33,7 +33,7 @@ async def test_a_job_that_a_version_cannot_show_in_full_is_readable_but_not_writ
     await client.create(V2BETA1, changed(mpijob("wide", namespace), place, env))
     found = await client.get(V1ALPHA1, "wide", namespace)
     assert found["spec"]["replicas"] == 2
-    with pytest.raises(errors.KubeError, match=r"cannot say to be changed there; use v2beta1"):
+    with pytest.raises(errors.KubeError, match=r"cannot be changed in .* use v2beta1"):
         await client.patch(V1ALPHA1, "wide", {"metadata": {"labels": {"a": "b"}}}, namespace)
     for resource in (V1, V2BETA1):
         await client.patch(resource, "wide", {"spec": {"runPolicy": {"suspend": True}}}, namespace)

@@ -110,6 +110,7 @@ def _resource(job: Manifest) -> Resource:
 async def test_what_is_wrong_with_a_stored_job_does_not_stop_other_changes(
     client: HttpClient, stored: str, job: str, change: str, version: str
 ):
+    """The API server refuses none of the patches."""
     name = STORED[job]["metadata"]["name"]
     subresource = "status" if change == "the status" else ""
     for patch in CHANGES[change]:

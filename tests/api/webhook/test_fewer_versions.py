@@ -14,7 +14,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest
 from mpi_operator.operator.options import Options
-from mpi_operator.operator.webhooks import decisions
+from mpi_operator.operator.webhook_thread import decisions
 from tests.support.kubectl import Kubectl
 from tests.support.mpijobs import MPIJOBS, mpijob
 from tests.support.waiting import until

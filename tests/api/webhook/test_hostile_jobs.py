@@ -10,7 +10,7 @@ from mpi_operator.api.annotations import CONVERTED_FIELDS
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
-from mpi_operator.operator import webhooks
+from mpi_operator.operator import webhook_thread
 from mpi_operator.operator.options import Options
 from tests.support.mpijobs import MPIJOBS, changed, mpijob
 from tests.support.waiting import until
@@ -24,7 +24,7 @@ async def replica(
     admin: HttpClient, webhook_plane: ControlPlane, home: str
 ) -> AsyncIterator[Replica]:
     """The webhook of the operator, in use for conversion; admission could be out of reach."""
-    decisions = webhooks.decisions(Options())
+    decisions = webhook_thread.decisions(Options())
     replica = Replica(webhook_plane.kubeconfig(), home, free_port(), decisions=decisions)
     async with replica.running():
         await admin.create(CUSTOM_RESOURCE_DEFINITIONS, crd(replica.url))
@@ -72,5 +72,5 @@ async def test_jobs_can_be_listed_beside_one_with(admin, home, replica, annotati
 async def test_a_v1_job_that_leaves_no_room_is_refused_with_a_sentence(admin, home, replica):
     job = mpijob("full", home) | {"apiVersion": "kubeflow.org/v1"}
     job["metadata"]["annotations"] = {"a": "x" * (LIMIT - 1)}
-    with pytest.raises(errors.ApiError, match="too much that v2beta1 cannot say"):
+    with pytest.raises(errors.ApiError, match="too much of it has no field in v2beta1"):
         await admin.create(V1, job)

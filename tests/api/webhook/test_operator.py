@@ -52,7 +52,7 @@ async def is_established(client: HttpClient) -> bool:
 
 
 def v1_job(name: str, namespace: str):
-    """A job as training-operator knows it, which v2beta1 cannot say in the same words."""
+    """A job as training-operator knows it, which v2beta1 expresses differently."""
     return mpijob(name, namespace, cleanPodPolicy="All") | {"apiVersion": "kubeflow.org/v1"}
 
 

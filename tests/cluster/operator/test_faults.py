@@ -74,6 +74,28 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
         assert "rank 1 of 2" in await lab.pod_log(first[mpi]), await lab.account(mpi)
 
 
+async def test_a_drained_node_costs_a_job_a_try_and_no_more(lab: Lab, cluster: Cluster) -> None:
+    for mpi, flavour in FLAVOURS.items():
+        made = job(BRISK, mpi, pod=spread(mpi, otherwise="ScheduleAnyway"), flavour=flavour)
+        bind(made, launcher=SAFE)
+        await lab.submit(made)
+    for mpi in FLAVOURS:
+        await lab.prints(mpi, "rank 1 of 2")
+    mine = f"training.kubeflow.org/job-name in ({','.join(FLAVOURS)})"
+    flags = ("--pod-selector", mine, "--delete-emptydir-data", "--timeout=60s")
+
+    await asyncio.to_thread(cluster.kubectl, "drain", f"node-{LOST}", *flags)
+    try:
+        await lab.succeed_all(FLAVOURS)
+    finally:
+        cluster.kubectl("uncordon", f"node-{LOST}")
+
+    for mpi in FLAVOURS:
+        assert await lab.ranks(mpi) == one_rank_each(mpi), await lab.account(mpi)
+        assert len(await lab.event_messages(mpi, "WorkerReplaced")) == 1, await lab.account(mpi)
+        assert await lab.event_messages(mpi, "LauncherRestarted"), await lab.account(mpi)
+
+
 # The mpirun of Open MPI 5.0 says that it lost a daemon and gives up, and mostly ends with 0.
 async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab: Lab) -> None:
     strict, usual, script = map(_tried_once, ("strict", "usual", "script"))
@@ -159,7 +181,7 @@ async def test_the_operator_is_killed_and_its_standby_takes_over(
 async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_where_asked(
     lab: Lab, cluster: Cluster
 ) -> None:
-    plain, script = _tried_once("plain", _IMPATIENT), job(ENDLESS, "script", pod=_IMPATIENT)
+    plain, script = _tried_once("plain", IMPATIENT), job(ENDLESS, "script", pod=IMPATIENT)
     plain["metadata"]["annotations"] = {MAX_WORKER_REPLACEMENTS: "6"}
     _go_on_with(script, *_AFTER_GO, *OPEN_MPI.command())
     asked = [asks_for_replacement(mpi, flavour) for mpi, flavour in FLAVOURS.items()]
@@ -198,7 +220,7 @@ def asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
     """A job without an end while a worker is on the node that fails."""
     program = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
     # When one node is gone, both may be on the other.
-    pod = _IMPATIENT | spread(name, otherwise="ScheduleAnyway")
+    pod = IMPATIENT | spread(name, otherwise="ScheduleAnyway")
     node = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     made = job(program, name, pod=pod, worker={"env": [node]}, flavour=flavour)
     made["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
@@ -209,10 +231,10 @@ async def test_a_node_that_loses_its_power_is_reported_and_its_worker_replaced_w
     lab: Lab, cluster: Cluster
 ) -> None:
     # When one node is gone, both may be on the other.
-    asked = job(ENDLESS, "asked", pod=_IMPATIENT | spread("asked", otherwise="ScheduleAnyway"))
+    asked = job(ENDLESS, "asked", pod=IMPATIENT | spread("asked", otherwise="ScheduleAnyway"))
     asked["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     _go_on_with(asked, *OPEN_MPI.command())
-    headless = job(ONCE_ENDLESS, "headless", pod=_IMPATIENT)
+    headless = job(ONCE_ENDLESS, "headless", pod=IMPATIENT)
     bind(headless, launcher=LOST, worker=SAFE)
     await asyncio.gather(_started_across(lab, asked), started(lab, headless))
     worker = await _worker_on(lab, "asked", LOST)
@@ -235,7 +257,7 @@ async def test_a_node_that_loses_its_power_is_reported_and_its_worker_replaced_w
 
 # Tolerate a lost node for 1s instead of the cluster's five minutes. And no grace period: Kubernetes
 # would wait for it.
-_IMPATIENT: Manifest = {
+IMPATIENT: Manifest = {
     "tolerations": [
         {
             "key": f"node.kubernetes.io/{state}",

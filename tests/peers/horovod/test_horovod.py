@@ -3,10 +3,12 @@
 The programs are those of the examples, on images that have everything that people's images have.
 """
 
+import asyncio
 import json
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import mean
@@ -15,14 +17,14 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from devcluster import image_builds
-from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
+from tests.cluster.images.test_contract import check
 from tests.cluster.operator.containers import kill_container
 from tests.cluster.operator.installation import Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each, spread
+from tests.cluster.operator.test_faults import IMPATIENT, LOST, SAFE
 from tests.support import gpus
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import block_until
@@ -30,21 +32,19 @@ from tests.support.waiting import block_until
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ELASTIC = EXAMPLES / "horovod" / "tensorflow-mnist-elastic.yaml"
 STATIC = EXAMPLES / "horovod" / "tensorflow-mnist.yaml"
+SIMPLE = EXAMPLES / "v1alpha1" / "mpi-job-simple.yaml"
 BENCHMARK = EXAMPLES / "v1alpha2" / "tensorflow-benchmarks.yaml"
 IMAGE = "mpioperator/horovod-examples:0.28.1"
+BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
 # TensorFlow takes its time to start, and a kubelet up to 90 seconds to update the list of hosts.
 PATIENCE = 240
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("horovod_images")]
+pytestmark = pytest.mark.timeout(1200)
 
 
-@pytest.fixture(scope="session")
-def horovod_images(cluster: Cluster) -> None:
-    try:
-        archives = image_builds.provide(["horovod-examples", "tensorflow-benchmarks"])
-    except CannotBuild as error:
-        pytest.skip(str(error))
-    cluster.load(*archives.values())
+@pytest.mark.parametrize("image", ["horovod-examples", "tensorflow-benchmarks"])
+def test_the_images_have_everything_that_a_job_may_need(image: str) -> None:
+    check(image, "Open MPI 4.1")
 
 
 # --- elastic
@@ -64,7 +64,7 @@ async def steps(lab: Lab, name: str) -> list[Step]:
     return [Step(int(number), float(loss), int(ranks)) for number, loss, ranks in lines]
 
 
-async def trains_with(lab: Lab, name: str, ranks: int) -> None:
+async def trains_with(lab: Lab, name: str, ranks: int, seconds: float = PATIENCE) -> None:
     """Wait until the last ten steps were done by this many ranks."""
 
     async def is_true() -> bool:
@@ -74,31 +74,94 @@ async def trains_with(lab: Lab, name: str, ranks: int) -> None:
         last = (await steps(lab, name))[-10:]
         return len(last) == 10 and {step.ranks for step in last} == {ranks}
 
-    await lab.eventually(name, is_true, PATIENCE)
+    await lab.eventually(name, is_true, seconds)
 
 
 async def test_elastic_training_goes_on_while_workers_come_and_go(
-    lab: Lab, cluster: Cluster
+    lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole job, with nothing but its requests lowered: 2, 3, one killed, and 1 worker."""
+    """The whole job, with nothing but its requests lowered: 2, 3, one killed, 1 and 2 workers."""
     name = "tensorflow-mnist-elastic"
-    cluster.kubectl("create", "-n", lab.namespace, "-f", "-", stdin=_with_small_requests(ELASTIC))
+    _create(cluster, lab, _with_small_requests(ELASTIC))
     await trains_with(lab, name, 2)
-    _patch_workers(cluster, lab, name, 3)
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i 's/replicas: 2/replicas: 3/'")
+    cluster.kubectl("edit", f"mpijobs.v1.kubeflow.org/{name}", "-n", lab.namespace)
     await trains_with(lab, name, 3)
     kill_container(cluster, (await lab.pods(name, "worker"))[2])
     await trains_with(lab, name, 2)
+    await _is_reported_as_blacklisted(lab, name, f"{name}-worker-2")
     _patch_workers(cluster, lab, name, 1)
     await trains_with(lab, name, 1)
+    # Unlike one that failed, a worker that left is used again.
+    _patch_workers(cluster, lab, name, 2)
+    await trains_with(lab, name, 2)
 
+    assert await _trained_on(lab, name) == [2, 3, 2, 1, 2]
+
+
+async def test_elastic_training_survives_the_loss_of_a_pod_and_of_a_node(
+    lab: Lab, cluster: Cluster
+) -> None:
+    """With the option by which Horovod uses workers again that came back."""
+    job = _with_small_requests(ELASTIC)
+    name = job["metadata"]["name"] = "survivor"
+    _prepare_for_losses(job)
+    _create(cluster, lab, job)
+    await trains_with(lab, name, 3)
+
+    cluster.kubectl("delete", "pod", f"{name}-worker-2", "-n", lab.namespace)
+    await trains_with(lab, name, 2)
+    await trains_with(lab, name, 3)
+
+    nodes = [pod["spec"]["nodeName"] for pod in await lab.pods(name, "worker")]
+    left = nodes.count(f"node-{SAFE}")
+    assert left < 3
+    await asyncio.to_thread(cluster.cut_node, LOST)
+    # Horovod first tries to tell its rank 0 about the loss, which may be on that very node.
+    await trains_with(lab, name, left, 2 * PATIENCE)
+    await asyncio.to_thread(cluster.join_node, LOST)
+    await trains_with(lab, name, 3)
+
+    sizes = await _trained_on(lab, name)
+    assert sizes[:4] == [3, 2, 3, left], sizes
+    assert sizes[-1] == 3, sizes
+    assert not await lab.has_event(name, "HostBlacklisted")
+
+
+def _prepare_for_losses(job: Manifest) -> None:
+    """Three workers on both nodes; the launcher stays, and a lost node is given up after 1s."""
+    roles = job["spec"]["mpiReplicaSpecs"]
+    launcher, worker = (roles[role]["template"]["spec"] for role in ("Launcher", "Worker"))
+    launcher["nodeName"] = f"node-{SAFE}"
+    worker |= IMPATIENT | spread(job["metadata"]["name"], otherwise="ScheduleAnyway")
+    roles["Worker"]["replicas"] = 3
+    arguments = launcher["containers"][0]["args"]
+    arguments[arguments.index("-np") + 1] = "3"
+    arguments[:0] = ["--blacklist-cooldown-range", "10", "60"]
+    arguments.append("--steps=100000")
+
+
+async def _is_reported_as_blacklisted(lab: Lab, name: str, worker: str) -> None:
+    """Wait until the worker is back, and an event says why Horovod does not use it."""
+    await lab.eventually(name, partial(lab.has_event, name, "HostBlacklisted"), PATIENCE)
+    [message] = await lab.event_messages(name, "HostBlacklisted")
+    assert worker in message
+    assert "--blacklist-cooldown-range" in message
+    running = await lab.condition(name, "Running")
+    assert running is not None
+    assert message in running["message"]
+
+
+async def _trained_on(lab: Lab, name: str) -> list[int]:
+    """The numbers of ranks, one after the other. No step is lost, and the loss falls."""
     done = await steps(lab, name)
     assert done[0].number == 1
     assert all(_follows(before, after) for before, after in pairwise(done)), done
     phases = [list(each) for _, each in groupby(done, key=lambda step: step.ranks)]
-    assert [phase[0].ranks for phase in phases] == [2, 3, 2, 1]
     losses = [mean(step.loss for step in phase) for phase in phases]
-    assert losses == sorted(losses, reverse=True), losses
+    assert all(after < before for before, after in pairwise(losses)), losses
     assert await lab.restarts(name) == 0
+    return [phase[0].ranks for phase in phases]
 
 
 def _follows(before: Step, after: Step) -> bool:
@@ -107,13 +170,17 @@ def _follows(before: Step, after: Step) -> bool:
     return after.number == before.number + 1 or (has_changed and after.number == before.number)
 
 
-def _with_small_requests(path: Path) -> str:
+def _with_small_requests(path: Path) -> Manifest:
     """The job of a file, for nodes with fewer CPUs than its limits."""
-    job = yaml.safe_load(path.read_text())
+    job: Manifest = yaml.safe_load(path.read_text())
     for role in job["spec"]["mpiReplicaSpecs"].values():
         for container in role["template"]["spec"]["containers"]:
             container["resources"]["requests"] = {"cpu": "50m", "memory": "64Mi"}
-    return json.dumps(job)
+    return job
+
+
+def _create(cluster: Cluster, lab: Lab, job: Manifest) -> None:
+    cluster.kubectl("create", "-n", lab.namespace, "-f", "-", stdin=json.dumps(job))
 
 
 def _patch_workers(cluster: Cluster, lab: Lab, name: str, workers: int) -> None:
@@ -146,7 +213,8 @@ async def test_static_training_runs_by_every_known_command_line(lab: Lab, cluste
         await lab.submit(_job(name, shlex.split(command)))
     cluster.kubectl("create", "-n", lab.namespace, "-f", str(STATIC))
 
-    await lab.succeed_all([*COMMANDS, "tensorflow-mnist"], PATIENCE)
+    # Ten ranks at once, and each imports TensorFlow.
+    await lab.succeed_all([*COMMANDS, "tensorflow-mnist"], 2 * PATIENCE)
 
     for name in (*COMMANDS, "tensorflow-mnist"):
         log = await lab.log(name)
@@ -156,8 +224,8 @@ async def test_static_training_runs_by_every_known_command_line(lab: Lab, cluste
         assert end in log, log
 
 
-def _job(name: str, command: list[str]) -> Manifest:
-    container = {"name": "mpi", "image": IMAGE}
+def _job(name: str, command: list[str], image: str = IMAGE) -> Manifest:
+    container = {"name": "mpi", "image": image}
     launcher = {"containers": [container | {"command": command}]}
     worker = {"containers": [container], **spread(name)}
     return mpijob(
@@ -252,6 +320,49 @@ async def test_the_first_benchmark_runs_as_it_was_published(lab: Lab, cluster: C
     cluster.kubectl("create", "-n", lab.namespace, "-f", "-", stdin=small)
     await lab.succeeds("small-benchmarks", PATIENCE)
     _check_report(await lab.log("small-benchmarks"))
+
+
+@pytest.mark.usefixtures("claimed_gpus", "present_images")
+async def test_the_image_runs_the_benchmark_if_a_job_gives_no_command(
+    lab: Lab, cluster: Cluster
+) -> None:
+    """As in `ks generate mpi-job-simple NAME --gpus N`, which asks for GPUs and nothing else."""
+    job: Manifest = yaml.safe_load(SIMPLE.read_text())
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    container["image"] = "mpioperator/tensorflow-benchmarks:latest"
+    del container["command"]
+    _create(cluster, lab, job)
+    await lab.prints("mpi-job-simple", HEADER.format(model="resnet101"), PATIENCE)
+    assert len(await lab.pods("mpi-job-simple", "worker")) == 2
+
+
+PROGRAM = "python scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
+SHORT = f"{PROGRAM} --batch_size=2 --num_batches=4 --num_warmup_batches=1 --display_every=2"
+FLAGS = f"""\
+{SHORT} --model=trivial --device=cpu --data_format=NHWC --optimizer=momentum
+{PROGRAM} --model=resnet50 --batch_size=1 --num_batches=1 --num_warmup_batches=0
+{PROGRAM} --batchsize=2 || echo "ends with $?"
+{PROGRAM} --data_format=NCHW --device=cpu || echo "ends with $?"
+"""
+
+
+@pytest.mark.usefixtures("present_images")
+async def test_the_benchmark_takes_its_flags_and_names_those_that_it_does_not_know(
+    lab: Lab,
+) -> None:
+    await lab.submit(_job("flags", ["sh", "-ec", FLAGS], BENCHMARK_IMAGE))
+    await lab.succeeds("flags", PATIENCE)
+
+    log = await lab.log("flags")
+    first, second = log.split("TensorFlow:  ")[1:]
+    for line in ("Num batches: 4", "Data format: NHWC", "Optimizer:   momentum"):
+        assert line in first.splitlines(), log
+    assert [int(step) for step, _, _ in re.findall(LINE, first, re.M)] == [1, 2, 4], log
+    assert "Model:       resnet50" in second.splitlines(), log
+    assert [int(step) for step, _, _ in re.findall(LINE, second, re.M)] == [1], log
+    assert "error: unrecognized arguments: --batchsize=2" in log
+    assert "error: --data_format=NCHW: TensorFlow has this on GPUs only" in log
+    assert log.count("ends with 2") == 2, log
 
 
 def _check_report(log: str) -> None:

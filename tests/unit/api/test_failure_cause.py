@@ -157,6 +157,47 @@ def test_a_banner_alone_leaves_the_exit_code_and_the_rank():
     assert cause == "exit code 1, nothing was printed (rank 1 on false-launcher)"
 
 
+OPEN_MPI_4 = {
+    "exit code 3, after the line: epoch 5 (rank 1 on pi-worker-1)": """\
+epoch 5
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[40617,1],1]
+  Exit code:    3
+--------------------------------------------------------------------------""",
+    "Executable not found, or not executable: ./nothing (rank 0 on pi-worker-0)": """\
+--------------------------------------------------------------------------
+mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: ./nothing
+Node: pi-worker-0
+
+while attempting to start process rank 0.
+--------------------------------------------------------------------------
+2 total processes failed to start""",
+}
+
+
+@pytest.mark.parametrize(("cause", "printed"), OPEN_MPI_4.items(), ids=["exit code", "executable"])
+def test_open_mpi_4_uses_other_words(cause, printed):
+    assert failure_cause(Failure(printed.splitlines(), 1, slots=2, hosts=HOSTS)) == cause
+
+
+def test_a_rank_that_was_reported_is_named_if_there_is_no_banner():
+    silent = Failure([], 3, hosts=HOSTS, rank="1")
+    assert failure_cause(silent) == "exit code 3, nothing was printed (rank 1 on pi-worker-1)"
+    code, lines = recorded("kill", "OpenMPI")
+    cause = failure_cause(Failure(lines, code, hosts=HOSTS, rank="0"))
+    assert cause.endswith("(rank 1 on pi-worker-1)")  # its banner knows better
+
+
 @pytest.mark.parametrize(
     ("oom_kills", "cause"),
     [

@@ -14,8 +14,20 @@ def sample(subject, case, **values):
 
 
 def created(resource, user, *, received, answered):
-    stage, agent, uri = "ResponseComplete", "", ""
-    return Record(user, "create", resource, "", "n", "", 201, stage, agent, uri, received, answered)
+    return Record(
+        user=user,
+        verb="create",
+        resource=resource,
+        subresource="",
+        namespace="n",
+        name="",
+        code=201,
+        stage="ResponseComplete",
+        user_agent="",
+        uri="",
+        received=received,
+        answered=answered,
+    )
 
 
 def test_the_clock_runs_from_the_submission_to_the_last_pod_or_the_launcher():

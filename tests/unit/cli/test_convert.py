@@ -26,7 +26,7 @@ def run(*arguments: object, stdin: str = ""):
 def converted(manifest, *arguments):
     """The one converted job, and the lines about it."""
     result = run("-f", "-", *arguments, stdin=yaml.safe_dump(manifest))
-    is_lossy = "cannot say it" in result.stderr
+    is_lossy = "cannot express it" in result.stderr
     assert result.exit_code == (1 if is_lossy else 0), result.output
     return yaml.safe_load(result.stdout), result.stderr.splitlines()
 
@@ -52,7 +52,9 @@ def test_what_the_target_cannot_say_makes_the_exit_code_1():
     containers[0]["env"] = [{"name": "A", "value": "1"}]
     done = run("-f", "-", "--to", "v1alpha1", stdin=yaml.safe_dump(job))
     assert done.exit_code == 1
-    assert '.env: [{"name": "A", "value": "1"}] is dropped: v1alpha1 cannot say it' in done.stderr
+    assert (
+        '.env: [{"name": "A", "value": "1"}] is dropped: v1alpha1 cannot express it' in done.stderr
+    )
     assert yaml.safe_load(done.stdout)["apiVersion"] == "kubeflow.org/v1alpha1"
 
 
@@ -81,10 +83,10 @@ def test_the_result_is_a_valid_job_of_v2beta1(path):
 @pytest.mark.parametrize("to", VERSIONS)
 @pytest.mark.parametrize("path", SEEDS, ids=lambda path: path.stem)
 def test_a_clean_result_means_the_same_in_v2beta1(path, to):
-    """But for what that version cannot say, which the notes name."""
+    """But for what that version cannot express, which the notes name."""
     result = run("-f", path, "--to", to)
     before, after = map(meaning, [path.read_text(), result.stdout])
-    assert f"{to} cannot say it" in result.stderr or before == after
+    assert f"{to} cannot express it" in result.stderr or before == after
 
 
 def meaning(text):
@@ -286,7 +288,7 @@ def test_what_the_target_cannot_say_is_named():
     job = mpijob("new", launcher={"template": {"metadata": {"labels": {"a": "b"}}}})
     _, notes = converted(job, "--to", "v1alpha1")
     assert any(
-        "spec.mpiReplicaSpecs[Launcher].template.metadata" in note and "cannot say it" in note
+        "spec.mpiReplicaSpecs[Launcher].template.metadata" in note and "cannot express it" in note
         for note in notes
     ), notes
 
@@ -295,7 +297,7 @@ def test_what_stays_in_the_file_but_means_nothing_there_is_named():
     job = with_container("Worker", args=["hi"]) | {"apiVersion": "kubeflow.org/v2beta1"}
     _, notes = converted(job, "--to", "v1")
     [note] = (note for note in notes if ".args" in note)
-    assert note.endswith('.args: ["hi"] has no effect there: v1 cannot say it')
+    assert note.endswith('.args: ["hi"] has no effect there: v1 cannot express it')
 
 
 def test_long_values_are_shortened():

@@ -1,4 +1,4 @@
-"""Jobs that can never run on a machine, and what helps."""
+"""Jobs that cannot run on a machine, and what helps."""
 
 import os
 from fractions import Fraction
@@ -66,6 +66,12 @@ def test_devices_cannot_be_oversubscribed(name, message, option):
     assert (found.message, found.options) == (message, [option])
 
 
+def test_one_is_not_plural():
+    bare = Machine(Fraction(1), Fraction(1))
+    [found] = feasibility.excess(job(role(**{GPU: "1"})), bare, oversubscribe=True)
+    assert found.message == "pi requests 1 GPU (1 launcher with 1), this machine has none"
+
+
 def test_the_gpus_of_a_launcher_that_runs_no_ranks_are_set_by_their_path():
     [found] = excess(job(launcher=role(**{GPU: "2"})), oversubscribe=False)
     [option] = found.options
@@ -88,7 +94,7 @@ def test_the_error_has_all_obstacles_and_the_options():
     with pytest.raises(InvalidInput) as raised:
         feasibility.check([job(role(volumes, cpu="8"))], MACHINE, oversubscribe=False)
     assert str(raised.value) == (
-        "the job can never run on this machine:\n"
+        "the job cannot run on this machine:\n"
         "  pi requests 8 CPUs (1 launcher with 8), this machine has 4\n"
         "  pi: volume n: nfs is not available on this machine"
     )
@@ -178,7 +184,7 @@ def test_jobs_that_do_not_fit_together_are_refused():
     with pytest.raises(InvalidInput) as raised:
         feasibility.check(pair("None"), MACHINE, oversubscribe=False)
     assert raised.value.message == (
-        "the jobs of the file can never run on this machine:\n"
+        "the jobs of the file cannot run on this machine:\n"
         "  the jobs together request 6 CPUs (one with 3, two with 3), this machine has 4; they run"
         " at the same time, and workers keep what they request until all jobs have ended"
         " (cleanPodPolicy None)"

@@ -7,7 +7,6 @@ import pytest
 
 from mpi_operator.cli.job_stream import Line
 from mpi_operator.cli.line_writer import LineWriter, Prefix
-from mpi_operator.cli.mpi_noise import MpiNoise
 from mpi_operator.cli.pieces import pieces
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
@@ -93,19 +92,22 @@ def test_the_tag_of_an_mpi_becomes_the_rank(tag):
     assert out == b"rank 3 | hi\rrank 3 | there\nlauncher | ours\n"
 
 
-def cleaned(data: bytes) -> bytes:
-    noise = MpiNoise()
-    kept = [(text, end) for text, end in pieces(data) if not noise.hides(text, end)]
-    return b"".join(text for text, _ in [(noise.cleaned(text) + end, end) for text, end in kept])
+@pytest.mark.parametrize(
+    ("is_stderr", "expected"), [(True, b"half\nours\n"), (False, b"ours\n")], ids=["err", "out"]
+)
+def test_a_message_of_ours_begins_on_a_line_of_its_own(tmp_path, is_stderr, expected):
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        writer = LineWriter(out, err)
+        writer.write(LAUNCHER._replace(printed=b"half", end=b"", is_stderr=is_stderr))
+        writer.finish_line()
+        err.write("ours\n")
+    assert (tmp_path / "err").read_bytes() == expected
 
 
-def test_the_nul_after_a_banner_and_the_warning_about_a_process_group_are_hidden():
-    rule = b"-" * 74 + b"\n"
-    warning = b"[vm:7] plm:ssh: Warning: setpgid(42,42) failed in parent with errno=EACCES(13)\n"
-    assert cleaned(rule + b"\0" + b"next\n") == rule + b"next\n"
-    assert cleaned(rule + b"\0") == rule
-    assert cleaned(b"a\n" + warning + b"b\n") == b"a\nb\n"
-
-
-def test_a_nul_of_the_program_is_passed_on():
-    assert cleaned(b"a\n\0b\n\0") == b"a\n\0b\n\0"
+def test_nor_does_it_continue_a_line_on_standard_output_if_both_are_one_file(tmp_path):
+    with (tmp_path / "both").open("w") as out, (tmp_path / "both").open("a") as err:
+        writer = LineWriter(out, err)
+        writer.write(LAUNCHER._replace(printed=b"half", end=b""))
+        writer.finish_line()
+        err.write("ours\n")
+    assert (tmp_path / "both").read_bytes() == b"half\nours\n"

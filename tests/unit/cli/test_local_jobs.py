@@ -115,6 +115,7 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))  # runs without a home are there
     monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 1.0)
     silent, dead, well = (
         run_directories.root(tmp_path / "mpi-operator") / name

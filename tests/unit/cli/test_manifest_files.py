@@ -59,7 +59,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
     ("text", "message"),
     [
         pytest.param(BOMB, "aliases expand to over 1,000,000 values", id="more than fits anywhere"),
-        pytest.param("a: &a {b: *a}", "an alias refers to what contains it", id="without end"),
+        pytest.param("a: &a {b: *a}", "an alias refers to its own parent", id="without end"),
         pytest.param("[" * 3000 + "]" * 3000, "nested too deeply", id="a deep nesting"),
         pytest.param('{"a":' * 20_000, "nested too deeply", id="JSON that is deep"),
         pytest.param('{"a":' * 201 + "1" + "}" * 201, "nested too deeply", id="rather deep JSON"),
@@ -67,8 +67,8 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
         pytest.param('a: !!int "abc"', "does not fit its type", id="no number"),
         pytest.param('a: !!int ""', "does not fit its type", id="no digits"),
         pytest.param("a: !!bool maybe", "does not fit its type", id="neither true nor false"),
-        pytest.param(r'a: "\ud800"', "half a character", id="half a character"),
-        pytest.param(r'{"a": {"\ud800": 1}}', "half a character", id="half a character in a name"),
+        pytest.param(r'a: "\ud800"', "surrogate pair", id="half a character"),
+        pytest.param(r'{"a": {"\ud800": 1}}', "surrogate pair", id="half a character in a name"),
         pytest.param("items: &a [*a]", "an alias refers to", id="a list in itself"),
     ],
 )

@@ -5,8 +5,13 @@ import signal
 import subprocess
 import sys
 import termios
+import tomllib
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[3]
+COMMAND = ROOT / "src" / "bin" / "mpijob"
 
 INSTALL = "from mpi_operator.cli import signals; signals.install(); print(flush=True); input()"
 RAW = """
@@ -35,6 +40,34 @@ def test_a_signal_ends_the_command_unless_the_caller_ignores_it(number, handler,
         process.wait(60)
     process.communicate(b"\n", timeout=60)
     assert process.returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_while_it_is_being_imported(tmp_path, number):
+    package = tmp_path / "mpi_operator" / "cli"
+    package.mkdir(parents=True)
+    package.with_name("__init__.py").touch()
+    (package / "__init__.py").write_text("print(flush=True); input()")
+    process = subprocess.Popen(
+        [sys.executable, COMMAND],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"\n"
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+    assert process.communicate() == (b"", b"")
+
+
+def test_the_command_is_that_script():
+    """What pip would write for an entry point imports modules before our first line."""
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = configuration["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["shared-scripts"] == {str(COMMAND.relative_to(ROOT)): "mpijob"}
+    assert os.access(COMMAND, os.X_OK)
 
 
 def test_a_killed_exec_leaves_the_terminal_as_it_was():

@@ -70,5 +70,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path):
     with pytest.raises(InvalidInput) as raised:
         volume_options.check_used([job()], {"other": tmp_path})
     assert str(raised.value) == (
-        "invalid --volume other: no such volume; known are data, v, /scratch, h, n"
+        "invalid --volume other: no such volume; the job has volumes: data, v, /scratch, h, n"
     )
+
+
+def test_a_volume_of_a_job_that_has_none_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match=r"no such volume; the job has no volumes$"):
+        volume_options.check_used([{"spec": {"mpiReplicaSpecs": {}}}], {"data": tmp_path})

@@ -11,7 +11,14 @@ from mpi_operator.controller.replacement import stored_counts
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import PODS, ROLES, Key
 from tests.support.faulty_client import refused
-from tests.support.observations import NOW, a_config_map, a_job, a_launcher_pod, observed
+from tests.support.observations import (
+    NOW,
+    VOLCANO,
+    a_config_map,
+    a_job,
+    a_launcher_pod,
+    observed,
+)
 from tests.support.worlds import World, running_world
 
 CHANGED = annotations.HOSTS_CHANGED
@@ -117,6 +124,18 @@ def test_the_list_is_written_then_announced_and_the_worker_leaves_after_that():
     world.pass_time(0.2)
     world.rest()
     assert set(world.pods) == {"pi-worker-0", "pi-worker-1"}
+
+
+def test_the_group_and_the_permission_follow_before_the_list():
+    by_exec = {annotations.TRANSPORT: annotations.EXEC}
+    world = World(2, settings=VOLCANO, annotations=by_exec).start()
+    world.scale(3)
+    requests, _ = world.reconcile()
+    group, role, hosts = (
+        next(at for at, each in enumerate(requests) if words in each)
+        for words in ("PodGroup pi", "Role pi-launcher", LIST)
+    )
+    assert max(group, role) < hosts, requests
 
 
 def test_a_worker_that_joins_is_announced():

@@ -14,12 +14,12 @@ from mpi_operator.api.annotations import (
     MAX_WORKER_REPLACEMENTS,
     WRITTEN_IN,
 )
-from mpi_operator.controller.launcher_retries import (
+from mpi_operator.controller.plan import make_plan
+from mpi_operator.controller.retry_count import (
     LauncherRetries,
     retries_annotation,
     stored_retries,
 )
-from mpi_operator.controller.plan import make_plan
 from mpi_operator.controller.status import status_of
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS
 from tests.support.faulty_client import refused

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from mpi_operator.api.launcher_transport import Transport, transport
 from mpi_operator.api.profiles import profile
-from mpi_operator.api.transport import Transport, transport
 from mpi_operator.controller.cached_types import MPI_JOBS
 from mpi_operator.controller.pinned_profile import pinned
 from mpi_operator.kube.resources import CONFIG_MAPS, Key

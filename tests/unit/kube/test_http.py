@@ -316,7 +316,7 @@ async def test_an_event_of_two_megabytes_is_one_event():
             "too old",
             id="an error inside",
         ),
-        pytest.param(says(GONE, 410), errors.Gone, "too old", id="an error at the door"),
+        pytest.param(says(GONE, 410), errors.Gone, "too old", id="an error before the first event"),
         pytest.param(
             streams(b'{"type": "ERROR", "object": null}\n'),
             errors.ServerError,

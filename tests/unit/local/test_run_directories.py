@@ -69,7 +69,7 @@ def test_what_a_dead_owner_left_is_cleaned_up(tmp_path, owner):
     process.wait()
     try:
         run = run_directories.create(tmp_path)
-        assert left.wait(5) == -signal.SIGKILL
+        assert left.wait(60) == -signal.SIGKILL
         assert other.poll() is None
         assert not os.path.exists(directory)
         run.end()

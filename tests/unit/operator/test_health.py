@@ -77,4 +77,4 @@ def test_a_leader_and_a_stand_by_are_alive(health, world, is_leader):
 
 def test_a_process_that_lost_its_lease_is_not_alive(health, world):
     world.why_lost = "not renewed in time"
-    assert health.liveness_problems() == ["this process can never lead again: not renewed in time"]
+    assert health.liveness_problems() == ["this process cannot lead again: not renewed in time"]

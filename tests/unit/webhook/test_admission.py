@@ -1,4 +1,4 @@
-"""What is refused and warned about at the door, in the terms of each version."""
+"""What admission refuses and warns about, in the terms of each version."""
 
 import json
 from typing import Any

@@ -14,8 +14,8 @@ from mpi_operator.webhook.certificate_secret import read_state
 from mpi_operator.webhook.metrics import WebhookMetrics
 from mpi_operator.webhook.rotation import Times
 from mpi_operator.webhook.server import Decisions
-from mpi_operator.webhook.service import Settings, webhook
 from mpi_operator.webhook.tls import LiveContext
+from mpi_operator.webhook.webhook import Settings, webhook
 from tests.support.faulty_client import refused
 from tests.support.tls_client import call
 from tests.support.waiting import until

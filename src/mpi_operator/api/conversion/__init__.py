@@ -90,9 +90,9 @@ def _from_hub(hub: Manifest, version: OldVersion, units: UnitSettings) -> Manife
 def _labelled(
     job: Manifest, version: str, author: str, kept: Mapping[str, list[lossless.Entry]]
 ) -> Manifest:
-    """The job with its version, and with the annotations that the conversion keeps its books in."""
-    books = {
+    """The job with its version, and with the annotations of the conversion."""
+    own = {
         names.WRITTEN_IN: None if author == version else author,
         names.CONVERTED_FIELDS: lossless.encoded(kept),
     }
-    return with_annotations({**job, "apiVersion": f"{GROUP}/{version}"}, books)
+    return with_annotations({**job, "apiVersion": f"{GROUP}/{version}"}, own)

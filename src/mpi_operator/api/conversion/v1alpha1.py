@@ -6,7 +6,7 @@ from typing import Any
 from mpi_operator.api import annotations as names
 from mpi_operator.api.types import Manifest
 
-from . import launcher_status, units
+from . import units, v1alpha1_status
 from .empty_choices import without_empty_choices
 from .fields import (
     ACTIVE_DEADLINE,
@@ -96,7 +96,7 @@ _MASTER_PLACEMENT: Mapping[Place, object] = {
 
 def up(job: Manifest, view: View) -> Manifest:
     """The job of v1alpha1 in the hub."""
-    job = launcher_status.up(without_empty_choices(job))
+    job = v1alpha1_status.up(without_empty_choices(job))
     spec = job.get("spec")
     if isinstance(spec, dict):
         workers = units.allocation(spec, _remembered(job), view.units)
@@ -109,7 +109,7 @@ def up(job: Manifest, view: View) -> Manifest:
 
 def down(job: Manifest, view: View) -> Manifest:
     """The job of the hub in v1alpha1."""
-    job = launcher_status.down(without_zeros(without_stale_error(job)))
+    job = v1alpha1_status.down(without_zeros(without_stale_error(job)))
     if not isinstance(job.get("spec"), dict):
         return job
     hidden = {**hub_defaults(), **(_IMPLIED if view.is_own else {})}

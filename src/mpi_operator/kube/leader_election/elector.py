@@ -111,7 +111,7 @@ class Elector:
 
     @property
     def why_lost(self) -> str:
-        """Why this process can never lead (again); empty while it leads or may still."""
+        """Why this process cannot lead (again); empty while it leads or may still."""
         return self._fence.why_closed
 
     async def acquired(self) -> None:

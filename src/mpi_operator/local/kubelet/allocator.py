@@ -178,7 +178,8 @@ def _sum(pods: Iterable[Allocation], name: str) -> Fraction:
 
 
 def _of_total(name: str, wanted: Fraction, total: Fraction) -> str:
-    return f"{shown(name, wanted)}, this machine has {shown(name, total)} {unit_of(name)}"
+    unit = unit_of(name, total)
+    return f"{shown(name, wanted)}, this machine has {shown(name, total)} {unit}"
 
 
 def _users(name: str, used: Fraction, others: Iterable[Holding]) -> str:

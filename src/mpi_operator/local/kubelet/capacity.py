@@ -15,7 +15,7 @@ from .downward_api import quantity
 GPU = "nvidia.com/gpu"
 # Requests for these are ignored: no pod could be refused for a good reason.
 _UNLIMITED = ("ephemeral-storage",)
-_UNITS = {"cpu": "CPUs", "memory": "memory", GPU: "GPUs"}
+_UNITS = {"cpu": ("CPU", "CPUs"), "memory": ("memory", "memory"), GPU: ("GPU", "GPUs")}
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -69,9 +69,9 @@ def _of_container(container: Manifest) -> dict[str, Fraction]:
     return {name: quantity(size) for name, size in given.items()}
 
 
-def unit_of(name: str) -> str:
-    """What a resource is counted in."""
-    return _UNITS.get(name, name)
+def unit_of(name: str, size: Fraction) -> str:
+    """What an amount of a resource is counted in."""
+    return _UNITS.get(name, (name, name))[size != 1]
 
 
 def shown(name: str, size: Fraction) -> str:

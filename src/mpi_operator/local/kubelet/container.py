@@ -178,7 +178,8 @@ class ContainerRunner:
         self._context.termination_log(self.name).write_bytes(b"")
         output = self.logs.open()
         stdio = self._context.node.stdio
-        given = stdio.stdin(self._context.pod, self.name)
+        is_read_by_rank = self.config is not None and self.config.gives_input
+        given = None if is_read_by_rank else stdio.stdin(self._context.pod, self.name)
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if given is None else os.dup(given)
         errors = self.logs.open_stderr() if stdio.separates_stderr else os.dup(output)
         try:

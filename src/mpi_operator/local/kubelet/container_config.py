@@ -9,7 +9,7 @@ from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.remote_exec import stand_ins
 from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import Command, Mount
-from mpi_operator.mpi_variables import MPIS
+from mpi_operator.mpi_variables import MPIS, OPEN_MPI
 
 from . import gpus
 from .capacity import gpus_of
@@ -43,6 +43,8 @@ class ContainerConfig(msgspec.Struct, frozen=True):
     """Variables that identify it and its resources; every process in it has them."""
     is_sshd: bool = False
     """On a cluster it would run an sshd. Here it only waits."""
+    gives_input: bool = False
+    """Its standard input goes to rank 0, and not through its mpirun."""
 
 
 async def container_config(context: PodContext, container: Manifest) -> ContainerConfig:
@@ -60,9 +62,19 @@ async def container_config(context: PodContext, container: Manifest) -> Containe
     argv = stand_ins.without_sshd(words, f"{BIN}/sshd")
     runs_sshd = stand_ins.is_sshd(words) or argv != words
     mounts = _mounts(context, container, own, directory)
-    if node.is_plain and stand_ins.is_open_mpi_launcher(own):
-        argv, env = stand_ins.with_mpirun(argv, env, MPI)
-    return ContainerConfig(Command(argv, env, directory), tuple(mounts), identity, runs_sshd)
+    gives_input = False
+    if stand_ins.is_open_mpi_launcher(own):
+        if stand_ins.is_mpirun(argv):  # a script may read its input, and what its mpirun says
+            gives_input = node.stdio.rank_0 is not None and stand_ins.can_give_input(argv, own)
+            env = {**OPEN_MPI.failures, **env}
+        if gives_input and node.stdio.is_empty:
+            argv = stand_ins.without_input(argv)
+        elif gives_input:
+            env[stand_ins.RANK_AGENT] = f"{BIN}/{stand_ins.INPUT_AGENT}"
+        if node.is_plain:
+            argv, env = stand_ins.with_mpirun(argv, env, MPI)
+    command = Command(argv, env, directory)
+    return ContainerConfig(command, tuple(mounts), identity, runs_sshd, gives_input)
 
 
 def _identity(context: PodContext, container: Manifest, own: Mapping[str, str]) -> dict[str, str]:

@@ -46,12 +46,21 @@ class Tools(msgspec.Struct, frozen=True):
 
 
 def machine_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """What pods inherit from the environment of this process."""
-    return {
+    """What pods inherit from the environment of this process.
+
+    A service or a cron job may have no HOME, and Open MPI does not start without one.
+    """
+    inherited = {
         name: value
         for name, value in variables.items()
         if not (name.startswith(_FOREIGN_PREFIXES) or _FOREIGN.fullmatch(name))
     }
+    return {"HOME": _home_of_user(), **inherited}
+
+
+def _home_of_user() -> str:
+    home = os.path.expanduser("~")
+    return home if home.startswith("/") else "/"
 
 
 def container_env(

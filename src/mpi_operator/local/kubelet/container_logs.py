@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mpi_operator.kube.client import LogOptions
+from mpi_operator.local.mpi_noise import MpiNoise, without_noise
 
 from . import log_times
 from .error_pipe import APPEND, Chunk, ErrorPipe, chunks_of
@@ -134,9 +135,11 @@ async def _read(
 ) -> AsyncGenerator[bytes, None]:
     offset = _start(history, options.tail_lines, options.since_seconds)
     chunks = _chunks(history.path, offset, has_ended, ended)
+    noise = MpiNoise()
     async with aclosing(_lines(chunks)) as lines:
         async for line, length in lines:
-            yield history.stamped(line, offset) if options.timestamps else line
+            if left := noise.cleaned(line, b"\n" if length > len(line) else b""):
+                yield history.stamped(left[0], offset) if options.timestamps else left[0]
             offset += length
 
 
@@ -150,6 +153,24 @@ def _start(history: SizeHistory, tail_lines: int | None, since_seconds: int | No
 
 
 def _tail_start(path: Path, lines: int) -> int:
+    """Where the last lines of a file begin, not counting what readers do not see."""
+    wanted = lines
+    while True:
+        start = _last_lines_start(path, wanted)
+        hidden = _hidden_lines(path, start)
+        if start == 0 or wanted == lines + hidden:
+            return start
+        wanted = lines + hidden
+
+
+def _hidden_lines(path: Path, start: int) -> int:
+    noise = MpiNoise()
+    with path.open("rb") as file:
+        file.seek(start)
+        return sum(not noise.cleaned(line.rstrip(b"\n"), b"\n") for line in file)
+
+
+def _last_lines_start(path: Path, lines: int) -> int:
     """Where the last lines of a file begin; read backwards, because it may be large."""
     with path.open("rb") as file:
         position = end = file.seek(0, os.SEEK_END)
@@ -214,7 +235,7 @@ def _last_lines(path: Path) -> str:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MESSAGE_BYTES))
-            text = file.read().decode(errors="replace")
+            text = without_noise(file.read()).decode(errors="replace")
     except OSError:
         return ""
     return "".join(text.splitlines(keepends=True)[-_MESSAGE_LINES:])

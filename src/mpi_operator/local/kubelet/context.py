@@ -1,5 +1,6 @@
 """What the containers of a pod have in common: the node they run on, and their pod."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -33,6 +34,14 @@ class Stdio(NamedTuple):
     stdin: Stdin = lambda pod, container: None
     separates_stderr: bool = False
     """Whether `NodePods.output` tells standard error from standard output."""
+    rank_0: int | None = None
+    """The descriptor that rank 0 reads, if its mpirun would not pass on the end of the input."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether rank 0 has nothing to read."""
+        null = os.stat(os.devnull)
+        return self.rank_0 is not None and os.path.samestat(os.fstat(self.rank_0), null)
 
 
 class NodeContext(msgspec.Struct, frozen=True):

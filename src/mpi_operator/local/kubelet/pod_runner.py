@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from mpi_operator.kube.resources import Key, Manifest, Resource
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
-from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Unreachable
+from mpi_operator.local.remote_exec.agent_server import AgentServer, Request, Stdio, Unreachable
 from mpi_operator.local.sandbox.path_translation import Translation
 from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARIABLE
 from mpi_operator.local.sandbox.protocol import (
@@ -144,10 +144,19 @@ class PodRunner:
             env |= {name: own.env[name] for name in _OWN_VARIABLES if name in own.env}
             argv = [names(word) for word in request.rank.argv]
             command = Command(argv, env, names(request.rank.directory))
+            stdio = self._with_input(request)
         else:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
-        return await self._sandbox.run(container.name, command, request.stdio)
+            stdio = request.stdio
+        return await self._sandbox.run(container.name, command, stdio)
+
+    def _with_input(self, request: Request) -> Stdio:
+        """The descriptors of a rank: the first one reads the input of its job."""
+        given = self._context.node.stdio.rank_0
+        _, out, err = request.stdio
+        is_reader = request.rank is not None and stand_ins.is_rank_0(request.rank.env)
+        return request.stdio if given is None or not is_reader else (given, out, err)
 
     def _runner(self, spec: Manifest, *, is_init: bool) -> ContainerRunner:
         return ContainerRunner(
@@ -188,7 +197,8 @@ class PodRunner:
             prepare = partial(self._prepare_volume, volume)
             await retry_while_missing(prepare, self._report_missing, self._stopping)
         self._write_programs()
-        self._agents = AgentServer(context.home, partial(context.node.exec, self.key))
+        start = partial(context.node.exec, self.key)
+        self._agents = AgentServer(context.home, start, context.node.stdio.rank_0)
         self._sandbox = await context.node.sandboxes.open(self._sandbox_config())
         return self._sandbox
 

@@ -2,6 +2,7 @@
 
     agent SOCKET [options] HOST [options] COMMAND…
     agent SOCKET --rank PROGRAM ARGUMENTS…     (only without namespaces, see `stand_ins`)
+    agent SOCKET --input PROGRAM ARGUMENTS…    becomes the program, which reads the job's input
 
 It passes its own input and outputs to the node (as descriptors over the socket), so nothing is
 copied on the way; then it forwards signals, and exits with the exit code of the command. When it
@@ -13,12 +14,14 @@ public `socket` and `signal` would triple the 12 ms that takes.
     request   4 bytes: length · fields between NULs · descriptors 0, 1, 2; then a byte per signal
                   run HOST COMMAND
                   rank DIRECTORY COUNT WORDS… VARIABLES…
+                  input
     answer    a byte (the exit code), then a sentence for stderr, if any
+              to `input`: a byte with a descriptor
 """
 
 import os
 import sys
-from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
 
 TYPE_CHECKING = False  # `typing` has it too, and costs more than the rest of this file
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ def _takes_next(option: str) -> bool:
 def main(arguments: list[str]) -> int:
     """Run the command; its exit code."""
     address, *words = arguments
+    if words[:1] == ["--input"]:
+        return become(address, words[1:])
     _open_standard_descriptors()
     try:
         request = _rank(words[1:]) if words[:1] == ["--rank"] else ["run", *parse(words)]
@@ -97,6 +102,25 @@ def connect(address: str) -> socket:
     os.chdir(os.path.dirname(address))
     node.connect(os.path.basename(address))
     return node
+
+
+def become(address: str, words: list[str]) -> int:
+    """Turn into a program that reads the job's input. Returns only if that is not possible."""
+    place = os.getcwd()
+    try:
+        _open_standard_descriptors()
+        node = connect(address)
+        ask(node, ["input"])
+        _, ancillary, _, _ = node.recvmsg(1, CMSG_LEN(4))
+        for _, _, data in ancillary:
+            given = int.from_bytes(data[:4], sys.byteorder)
+            os.dup2(given, 0)
+            os.close(given)
+        node.close()
+        os.chdir(place)
+        os.execvp(words[0], words)  # noqa: S606
+    except OSError as error:
+        return fail(f"mpi-operator: {words[0]}: {error}")
 
 
 def _rank(words: list[str]) -> list[str]:

@@ -41,6 +41,8 @@ class Request(msgspec.Struct, frozen=True):
     host: str = ""
     shell: str = ""
     rank: Command | None = None
+    wants_input: bool = False
+    """It asks for the input of its job instead, and becomes a rank itself."""
 
 
 # Starts what an agent asks for.
@@ -50,8 +52,9 @@ Start: TypeAlias = Callable[[Request], Awaitable[Process]]
 class AgentServer:
     """Listens on the socket for the agents of one pod."""
 
-    def __init__(self, directory: Path, start: Start) -> None:
+    def __init__(self, directory: Path, start: Start, given: int | None = None) -> None:
         self._start = start
+        self._given = given  # what a rank reads that asks for input
         self._loop = asyncio.get_running_loop()
         self._connections: set[asyncio.Task[None]] = set()
         self._socket = _listen(directory)
@@ -77,6 +80,10 @@ class AgentServer:
         with connection, suppress(ConnectionError, EOFError):
             request = await _request(connection)
             try:
+                if request.wants_input:
+                    given = [] if self._given is None else [self._given]
+                    socket.send_fds(connection, [b"\0"], given)
+                    return
                 process = await self._start(request)
             except (Unreachable, StartError, SandboxError) as error:
                 answer = bytes([_FAILED]) + f"mpi-operator: {error}".encode()
@@ -139,6 +146,8 @@ def parsed(fields: Sequence[str], stdio: Stdio) -> Request:
     if verb == "run":
         host, *command = rest
         return Request(stdio, host=host, shell="\0".join(command))
+    if verb == "input":
+        return Request(stdio, wants_input=True)
     directory, count, *words = rest
     argv, variables = words[: int(count)], words[int(count) :]
     env = dict(variable.partition("=")[::2] for variable in variables)

@@ -8,6 +8,9 @@ machine's name, and with several daemons of one name a job hangs. So in the plac
 finds `lone_mpirun`: it gives the real one a single host, itself, and has an agent start each rank
 in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
 placed slot by slot; options that ask for another order are ignored.
+
+*Standard input.* The mpirun of Open MPI 5 does not pass on the end of its input, so a rank that
+reads all of it would wait for ever. An agent that becomes rank 0 gets the descriptor from the node.
 """
 
 import re
@@ -18,15 +21,26 @@ from pathlib import Path, PurePosixPath
 
 from mpi_operator.mpi_variables import OPEN_MPI
 
-from .lone_mpirun import HOSTS, LAUNCHER_ONLY
+from .lone_mpirun import HOSTS, LAUNCHER_ONLY, split_options
 
 SOCKET = "agent.sock"
 AGENT = "mpi-operator-agent"
+
+INPUT_AGENT = "mpi-operator-input"
+RANK_AGENT = OPEN_MPI.rank_agent[0]  # the variable
 
 _RANK_AGENT = "mpi-operator-rank"
 _MPIRUN = ("mpirun", "mpiexec", "orterun")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
 _SSHD = re.compile(r"(?<![\w./-])(?:/usr/sbin/|/usr/bin/|/usr/local/sbin/|/sbin/)?sshd(?![\w./-])")
+# The first job of an mpirun is its own; what that spawns has ranks with the same numbers.
+_RANK_0 = "@1"
+_INPUT = """#!/bin/sh
+case "$PMIX_NAMESPACE $PMIX_RANK" in
+  *{job}" 0") exec {call} "$@" ;;
+esac
+exec "$@"
+"""
 # For scripts that end in sshd: a program that runs until it is terminated.
 _WAIT = """#!/bin/sh
 trap 'exit 0' TERM INT HUP
@@ -47,6 +61,7 @@ def programs(pod: str, hostname: str) -> dict[str, str]:
     return {
         **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
         _RANK_AGENT: _script(f"{call} --rank"),
+        INPUT_AGENT: _INPUT.format(job=_RANK_0, call=f"{call} --input"),
         "sshd": _WAIT,
         "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
     }
@@ -89,6 +104,29 @@ def without_sshd(argv: Sequence[str], stand_in: str) -> list[str]:
 def is_open_mpi_launcher(variables: Mapping[str, str]) -> bool:
     """Whether a container has the hostfile of an Open MPI job."""
     return any(variables.get(name) for name in OPEN_MPI.hostfile)
+
+
+def is_mpirun(argv: Sequence[str]) -> bool:
+    """Whether a command line is an mpirun of Open MPI, and no script that calls one."""
+    return bool(argv) and PurePosixPath(argv[0]).name in _MPIRUN
+
+
+def can_give_input(argv: Sequence[str], declared: Mapping[str, str]) -> bool:
+    """Whether an mpirun reads standard input for rank 0, and starts ranks as usual."""
+    options, _ = split_options(list(argv[1:]))
+    is_chosen = any(name == "stdin" for name, _, _ in options)
+    return not is_chosen and not any(name in declared for name in OPEN_MPI.rank_agent)
+
+
+def without_input(argv: Sequence[str]) -> list[str]:
+    """The command line of an mpirun whose ranks read nothing, which needs no agent."""
+    return [argv[0], "--stdin", "none", *argv[1:]]
+
+
+def is_rank_0(variables: Mapping[str, str]) -> bool:
+    """Whether a rank reads the input of its job."""
+    job = variables.get("PMIX_NAMESPACE", "")
+    return job.endswith(_RANK_0) and variables.get("PMIX_RANK") == "0"
 
 
 def with_mpirun(

@@ -1,5 +1,7 @@
 """Variables and command lines, as Kubernetes expands them."""
 
+import os
+import pwd
 from base64 import b64encode
 
 import pytest
@@ -129,12 +131,17 @@ def test_a_command_line_is_expanded():
 def test_what_belongs_to_another_job_is_not_taken_over():
     mine = {
         "PATH": "/bin",
-        "LANG": "C",
+        "HOME": "/me",
         "OMPI_COMM_WORLD_RANK": "1",
         "PMI_RANK": "0",
         "TMPDIR": "/x",
     }
-    assert machine_environment(mine) == {"PATH": "/bin", "LANG": "C"}
+    assert machine_environment(mine) == {"PATH": "/bin", "HOME": "/me"}
+
+
+def test_pods_have_a_home_even_if_this_process_has_none(monkeypatch):
+    monkeypatch.delenv("HOME", raising=False)
+    assert machine_environment({}) == {"HOME": pwd.getpwuid(os.getuid()).pw_dir}
 
 
 @pytest.fixture

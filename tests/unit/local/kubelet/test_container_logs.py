@@ -35,6 +35,21 @@ async def test_lines_without_their_ends(logs):
     assert await lines(logs) == ["a", "b", "", "c"]
 
 
+NOISE = "[vm:7] plm:ssh: Warning: setpgid(6,6) failed in parent with errno=EACCES(13)\n"
+
+
+async def test_what_an_mpi_prints_by_mistake_is_not_read(logs, tmp_path):
+    os.close(write(logs, f"{NOISE}a\n{NOISE}b\n{NOISE}{NOISE}"))
+    logs.end()
+    assert await lines(logs) == await lines(logs, follow=True) == ["a", "b"]
+    assert await lines(logs, tail_lines=1) == ["b"]
+    assert await lines(logs, tail_lines=2) == await lines(logs, tail_lines=9) == ["a", "b"]
+    assert await lines(logs, tail_lines=0) == []
+    assert [line.split(" ")[1] for line in await lines(logs, timestamps=True)] == ["a", "b"]
+    assert logs.last_lines() == "a\nb\n"
+    assert [line async for line in recorded_lines(tmp_path / "logs" / "0.log")] == [b"a", b"b"]
+
+
 async def test_standard_error_is_told_apart_in_one_log(logs):
     out = write(logs, "a\n")
     err = logs.open_stderr()

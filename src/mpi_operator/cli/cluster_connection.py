@@ -43,6 +43,6 @@ async def connected(chosen: Chosen) -> AsyncIterator[HttpClient]:
     try:
         found = config.load(kubeconfig=chosen.kubeconfig, context=chosen.context)
     except config.ConfigError as error:
-        raise CommandError(f"no cluster to work on: {error}") from error
+        raise CommandError(f"cannot connect to a cluster: {error}") from error
     async with HttpClient(found, user_agent=f"mpijob/{__version__}") as client:
         yield client

@@ -1,8 +1,8 @@
-"""Keeps the books of the conversion within what Kubernetes allows for the annotations of an object.
+"""Keeps the annotation of the conversion, `converted-fields`, within the limit of Kubernetes.
 
 An API server refuses a conversion that adds annotations beyond that. Writing a job in an old
 version then fails with a sentence. Reading must not fail, because one job would make every list of
-jobs fail: a job is then shown without the books, and cannot be changed or deleted through that
+jobs fail: a job is then shown without the annotation, and cannot be changed or deleted through that
 version.
 """
 
@@ -20,17 +20,20 @@ def size_error(job: Manifest, converted: Manifest) -> str:
     """Why a job cannot be written in its version; empty if it can."""
     version = str(job.get("apiVersion")).rpartition("/")[2]
     if text(job, annotations.CONVERTED_FIELDS) == _TOO_LARGE:
-        return f"has too much that {version} cannot say to be changed there; use {types.VERSION}"
+        return (
+            f"cannot be changed in {version}, because too much of it has no field there; use "
+            f"{types.VERSION}"
+        )
     if version != types.VERSION and _is_too_large(job, converted):
         return (
-            f"has too much that {types.VERSION} cannot say: together with its annotations it may "
-            f"have at most {_LIMIT} bytes; remove unknown fields"
+            f"too much of it has no field in {types.VERSION}: together with its annotations, that "
+            f"may have at most {_LIMIT} bytes; remove unknown fields"
         )
     return ""
 
 
 def bounded(job: Manifest, converted: Manifest) -> Manifest:
-    """The converted job, without its books if they are too large.
+    """The converted job, without the annotation if it is too large.
 
     If the author has left no room for any annotation of ours, it has exactly those of the job.
     """

@@ -18,7 +18,7 @@ from mpi_operator.webhook.listener import CannotListen
 from mpi_operator.webhook.loop_thread import LoopThread
 from mpi_operator.webhook.metrics import WebhookMetrics
 from mpi_operator.webhook.server import Decisions
-from mpi_operator.webhook.service import Connect, Settings, webhook
+from mpi_operator.webhook.webhook import Connect, Settings, webhook
 
 from .exit_codes import Exit, ExitCode
 from .lifecycle import Task, background
@@ -31,7 +31,7 @@ SECRET = "mpi-operator-webhook"  # noqa: S105 - its name
 async def served(
     options: Options, connect: Connect, registry: CollectorRegistry
 ) -> AsyncIterator[Task]:
-    """Serve the webhook; yields a task that fails if it cannot go on."""
+    """Serve the webhook; yields a task that fails if it cannot continue."""
     metrics = WebhookMetrics(registry)
     thread = LoopThread(
         partial(webhook, settings(options), connect, decisions(options), metrics), "webhook"

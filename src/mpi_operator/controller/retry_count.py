@@ -3,7 +3,7 @@
 Kubernetes counts the tries within one Job. A launcher that lost a worker and exited with 0 leaves a
 complete Job, so its next try is another Job. What the Jobs before the current one have used up is
 an annotation of the job's ConfigMap. It is written before the last of them is deleted, and has the
-uid of that one: after a restart the uid shows that this Job only has to make way.
+uid of that one: after a restart the uid shows that this Job only has to be deleted.
 """
 
 from typing import Annotated
@@ -14,7 +14,7 @@ from msgspec import Meta
 from mpi_operator.api import annotations
 from mpi_operator.api.types import MPIJob, Time
 
-from .cached_types import StoredConfigMap
+from .cached_types import StoredConfigMap, stored_note
 
 USUAL_LIMIT = 6  # that of Jobs
 
@@ -38,12 +38,7 @@ _encode = msgspec.json.Encoder().encode
 
 def stored_retries(config_map: StoredConfigMap | None) -> LauncherRetries:
     """The stored count; none if the annotation is not valid."""
-    known = config_map.metadata.annotations if config_map else {}
-    text = known.get(annotations.LAUNCHER_RETRIES)
-    try:
-        return _decode(text) if text else NO_RETRIES
-    except (msgspec.MsgspecError, RecursionError):
-        return NO_RETRIES  # not written by us
+    return stored_note(config_map, annotations.LAUNCHER_RETRIES, _decode, NO_RETRIES)
 
 
 def retries_annotation(retries: LauncherRetries) -> dict[str, str]:

@@ -12,13 +12,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpi_operator.kube.resources import Key
-from mpi_operator.operator import webhooks
+from mpi_operator.operator import webhook_thread
 from mpi_operator.operator.exit_codes import Exit, ExitCode
 from mpi_operator.operator.options import Options, ResourceType
 
 
 def test_api_servers_reach_it_by_the_name_of_its_service():
-    settings = webhooks.settings(Options(lock_namespace="kubeflow", webhook_service="hook"))
+    settings = webhook_thread.settings(Options(lock_namespace="kubeflow", webhook_service="hook"))
     assert settings.names[0] == "hook.kubeflow.svc"
     assert "hook.kubeflow.svc.cluster.local" in settings.names
     assert settings.secret == Key("kubeflow", "mpi-operator-webhook")
@@ -26,13 +26,13 @@ def test_api_servers_reach_it_by_the_name_of_its_service():
 
 def test_the_cluster_domain_is_in_its_certificate():
     assert "mpi-operator-webhook.mpi-operator.svc.a.b" in (
-        webhooks.settings(Options(cluster_domain="a.b")).names
+        webhook_thread.settings(Options(cluster_domain="a.b")).names
     )
 
 
 def test_certificates_of_files():
     options = Options(webhook_cert_dir=Path("/tls"), webhook_port=1)
-    settings = webhooks.settings(options)
+    settings = webhook_thread.settings(options)
     assert (settings.directory, settings.port) == (Path("/tls"), 1)
 
 
@@ -50,7 +50,7 @@ def test_the_flags_of_old_operators_reach_the_conversion(options, replicas):
         "metadata": {"name": "a", "namespace": "b"},
         "spec": {"gpus": 8, "template": {"spec": {"containers": [{"name": "c", "image": "d"}]}}},
     }
-    hub = webhooks.decisions(Options(**options)).convert(job, "v2beta1")
+    hub = webhook_thread.decisions(Options(**options)).convert(job, "v2beta1")
     assert hub["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == replicas
 
 
@@ -65,7 +65,7 @@ def test_units_that_are_not_gpus():
         },
     }
     options = Options(processing_resource_type=ResourceType.CPU, processing_units_per_node=2)
-    worker = webhooks.decisions(options).convert(job, "v2beta1")["spec"]["mpiReplicaSpecs"][
+    worker = webhook_thread.decisions(options).convert(job, "v2beta1")["spec"]["mpiReplicaSpecs"][
         "Worker"
     ]
     [container] = worker["template"]["spec"]["containers"]
@@ -86,7 +86,7 @@ async def unreadable() -> AsyncIterator[Never]:
 
 async def test_credentials_that_cannot_be_read_are_not_a_port_in_use():
     with pytest.raises(Exit) as raised:
-        async with webhooks.served(Options(webhook_port=0), unreadable, CollectorRegistry()):
+        async with webhook_thread.served(Options(webhook_port=0), unreadable, CollectorRegistry()):
             pass
     assert raised.value.code is ExitCode.BAD_CONFIGURATION
     assert "/run/token" in str(raised.value.fields["error"])
@@ -96,6 +96,6 @@ async def test_a_port_in_use_is_one():
     with socket.create_server(("", 0)) as taken:
         options = Options(webhook_port=taken.getsockname()[1])
         with pytest.raises(Exit) as raised:
-            async with webhooks.served(options, unreadable, CollectorRegistry()):
+            async with webhook_thread.served(options, unreadable, CollectorRegistry()):
                 pass
     assert raised.value.code is ExitCode.PORT_IN_USE

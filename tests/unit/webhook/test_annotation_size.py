@@ -4,7 +4,7 @@ import pytest
 
 from mpi_operator.api.annotations import CONVERTED_FIELDS
 from mpi_operator.api.conversion import VERSIONS, convert
-from mpi_operator.webhook.books_size import bounded, size_error
+from mpi_operator.webhook.annotation_size import bounded, size_error
 from tests.support.mpijobs import changed, mpijob
 from tests.support.versions import v1
 
@@ -59,4 +59,4 @@ def test_what_is_shown_without_books_cannot_be_written(version):
             convert(mpijob(), version), "metadata.annotations", {CONVERTED_FIELDS: "x" * LIMIT}
         ),
     )
-    assert f"{version} cannot say" in size_error(shown, convert(shown, "v2beta1"))
+    assert f"cannot be changed in {version}" in size_error(shown, convert(shown, "v2beta1"))

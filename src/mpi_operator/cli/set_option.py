@@ -73,7 +73,7 @@ def parsed(text: str) -> Setting:
     if not separator:
         raise _invalid(text, "expected NAME=VALUE, such as workers=4")
     if not value:
-        raise _invalid(text, 'the value is empty; use null to unset a field, "" for an empty text')
+        raise _invalid(text, 'the value is empty; use null to unset it, "" for an empty string')
     path = _steps(SHORT.get(name, name))
     if len(path) < 2 or path[0] not in _SETTABLE:
         known = ", ".join(SHORT)
@@ -156,7 +156,7 @@ def _index(place: _Place, text: str, setting: Setting) -> int:
 
 
 def _value(setting: Setting, known: Schema) -> Any:
-    """The value as YAML; where the schema wants a text, `5` and `true` are texts."""
+    """The value as YAML; where the schema wants a string, `5` and `true` are strings."""
     try:
         value = yaml.safe_load(setting.value)
     except yaml.YAMLError as error:

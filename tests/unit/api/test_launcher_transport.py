@@ -3,7 +3,7 @@
 import pytest
 
 from mpi_operator.api import decode_job, warnings
-from mpi_operator.api.transport import Transport, transport
+from mpi_operator.api.launcher_transport import Transport, transport
 from tests.support.mpijobs import mpijob
 
 TRANSPORT = "mpi-operator.kubeflow.org/transport"
