@@ -197,7 +197,7 @@ bench-local: setup ## Compare mpijob run with bare mpirun (2 min)
 	$(BIN)/python -m benchmarks.local
 
 .PHONY: bench-transports
-bench-transports: images binaries ## Compare starting ranks by ssh and by exec, with real pods (5 min; root)
+bench-transports: images binaries ## Compare starting ranks by ssh and by exec, on 2 and on 256 workers, with real pods (20 min; root)
 	$(BIN)/python -m benchmarks.transports
 
 .PHONY: bench-training

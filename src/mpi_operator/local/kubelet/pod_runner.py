@@ -131,6 +131,12 @@ class PodRunner:
         own = [each for each in mounts if each.source.is_relative_to(root)]
         return Translation([Mount(Path(each.target), str(each.source)) for each in own])
 
+    @property
+    def gives_input(self) -> bool:
+        """Whether its ranks read the input of the job, and not that of an mpirun of a script."""
+        config = self._default.config
+        return config is not None and config.gives_input
+
     async def execute(self, request: Request, caller: "PodRunner | None" = None) -> Process:
         """Run what an agent of the caller asks for in the main container, once that runs."""
         container = self._default
@@ -144,19 +150,20 @@ class PodRunner:
             env |= {name: own.env[name] for name in _OWN_VARIABLES if name in own.env}
             argv = [names(word) for word in request.rank.argv]
             command = Command(argv, env, names(request.rank.directory))
-            stdio = self._with_input(request)
+            stdio = request.stdio
+            if caller and caller.gives_input and stand_ins.is_rank_0(request.rank.env):
+                stdio = self._with_input(stdio)
         else:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
             stdio = request.stdio
         return await self._sandbox.run(container.name, command, stdio)
 
-    def _with_input(self, request: Request) -> Stdio:
-        """The descriptors of a rank: the first one reads the input of its job."""
+    def _with_input(self, stdio: Stdio) -> Stdio:
+        """The descriptors of rank 0, which reads the input of its job."""
         given = self._context.node.stdio.rank_0
-        _, out, err = request.stdio
-        is_reader = request.rank is not None and stand_ins.is_rank_0(request.rank.env)
-        return request.stdio if given is None or not is_reader else (given, out, err)
+        _, out, err = stdio
+        return stdio if given is None else (given, out, err)
 
     def _runner(self, spec: Manifest, *, is_init: bool) -> ContainerRunner:
         return ContainerRunner(
