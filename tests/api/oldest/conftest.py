@@ -33,9 +33,9 @@ def oldest_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def applied(oldest_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """What kubectl says when it installs everything, and again."""
+    """What kubectl says when it installs everything, and again, and what would still change."""
     kubectl = Kubectl(oldest_plane.kubeconfig(), tmp_path_factory.mktemp("kubectl"))
-    return [kubectl("apply", "-f", str(FILE)) for _ in range(2)]
+    return [kubectl(verb, "-f", str(FILE)) for verb in ("apply", "apply", "diff")]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
