@@ -39,7 +39,7 @@ def of_images(tools: Path, source: Source, archives: Sequence[Path], directory: 
 
 
 def _installed(source: Source, wheel: Path, environment: Path) -> Path:
-    """An environment with the wheel, and without pip, which nobody ships."""
+    """An environment with the wheel, and without pip, which is not shipped."""
     _run(source, sys.executable, "-m", "venv", "--without-pip", str(environment))
     _run(
         source,

@@ -75,7 +75,7 @@ class Installation(msgspec.Struct, frozen=True):
     def has_prrte(self) -> bool:
         """Whether its mpirun is that of PRRTE, as in Open MPI 5.
 
-        PRRTE passes on whole lines only, unless it is told not to, and never the end of an input.
+        By default PRRTE passes on whole lines only; it never passes on the end of an input.
         """
         mpirun = self.mpirun.resolve()  # a link to orterun in Open MPI 4
         is_open_mpi = self.implementation == "OpenMPI" and mpirun.name != "orterun"

@@ -61,6 +61,6 @@ def test_images_of_tests_are_not_released() -> None:
     released = set(catalog.released())
     assert {"mpi-operator", "kubectl-delivery", "base-trixie", "openmpi-builder"} <= released
     assert not {name for name in released if "flyte" in name or "no-sshd" in name}
-    # Whoever builds on one of ours can get all of its parts.
+    # People who build on one of our images can get all of its parts.
     needed = {need for name in released for need in catalog.IMAGES[name].needs}
     assert needed <= released
