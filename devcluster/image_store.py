@@ -3,9 +3,11 @@
     ${XDG_CACHE_HOME:-~/.cache}/mpi-operator/nodes/<slot>-<node>/containerd   containerd's own files
                                                                  images.json  what was imported
                                                                  used         containers may be left
+                                                                 importing    an import did not end
 
 A slot belongs to one cluster at a time, and so does its store. The containers of an earlier cluster
-are removed before the next one sees them.
+are removed before the next one sees them. After an import that did not end, containerd may take a
+layer for unpacked that is not: then everything is imported again.
 """
 
 import json
@@ -52,14 +54,31 @@ class ImageStore:
             shutil.rmtree(self.root / plugin, ignore_errors=True)
         self._used.unlink(missing_ok=True)
 
+    @property
+    def is_incomplete(self) -> bool:
+        return self._importing.exists()
+
+    def clear(self) -> None:
+        """Delete all images, before containerd starts."""
+        for path in self.root.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in (self._index, self._used, self._importing):
+            path.unlink(missing_ok=True)
+
     def load(self, node: Process, archive: Path) -> bool:
         """Import an archive; False if all its images were there already."""
         wanted = images.names_in(archive)
         if wanted.items() <= self._imported().items():
             return False
+        self._importing.touch()
         containerd.import_image(node, archive)
         self._write(self._imported() | wanted)
+        self._importing.unlink()
         return True
+
+    @property
+    def _importing(self) -> Path:
+        return self.directory / "importing"
 
     @property
     def _used(self) -> Path:

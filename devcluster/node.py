@@ -212,6 +212,8 @@ class Node:
 
     def _start_containerd(self) -> None:
         is_first = not (self.directory / "served").exists()
+        if is_first and self.store.is_incomplete:
+            self.store.clear()
         if is_first and self.store.has_old_containers:
             self._remove_old_containers()
         (self.directory / "served").touch()
