@@ -50,7 +50,7 @@ test: test-packages ## Run everything: checks, unit tests, this machine, a real 
 # Failed tests run once more only if the whole run completed (exit code 1): not after an abort, nor after a forbidden skip.
 .PHONY: all-tests
 all-tests:
-	@echo '==> Running all tests in parallel (usually 14 minutes)'
+	@echo '==> Running all tests in parallel (usually 25 minutes)'
 	$(PYTEST) $(AT_ONCE) --ignore=tests/peers tests || { [ $$? = 1 ] && scripts/test-again; }
 
 # Beside the tests with nodes, which mostly wait.
