@@ -9,7 +9,7 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
-from tests.peers.flyte.executions import LABELS, PATIENCE, QUEUED, RUNNING, Flyte
+from tests.peers.flyte.executions import LABELS, PATIENCE, QUEUED, RUNNING, Execution, Flyte
 from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting, with_pod_metadata
 from tests.support.waiting import until
 
@@ -149,6 +149,8 @@ async def test_a_task_of_flyte_is_queued_until_its_job_is_admitted(
         assert (await execution.do("handle"))["phase"] == QUEUED
 
         await queue.stop("None")
+        # Between the write of Kueue and ours, Flyte would report an error, and ask again.
+        await until(lambda: _has_start_time(execution), 60)
         await execution.reaches(RUNNING)
 
         await queue.stop("HoldAndDrain")
@@ -168,6 +170,10 @@ async def test_the_manifests_of_the_how_to_page_work(
 
 def _manifests(page: Path) -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+async def _has_start_time(execution: Execution) -> bool:
+    return "startTime" in (await execution.job())["status"]
 
 
 async def _is_suspended(lab: Lab, name: str) -> None:
