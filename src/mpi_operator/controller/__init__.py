@@ -10,7 +10,7 @@
 * `plan.make_plan` decides. Each policy is a file and gives one decision: `prerequisites`,
   `host_list`, `host_announcement`, `worker_set`, `replacement`, `failed_worker`, `launcher`,
   `launcher_log`, `launcher_retry`, `bare_launcher`, `pod_diagnostics`, `init_timeout`,
-  `lost_workers`, `cleanup`. A plan is data: `actions` in stages.
+  `lost_workers`, `horovod_blacklist`, `cleanup`. A plan is data: `actions` in stages.
 * `job_record` is what must survive a restart, stored with the job's ConfigMap.
 * `execute` carries it out; what the server refuses becomes a problem.
 * `status.decide_status` computes the status, `events` what changed in it, and `publish` stores the

@@ -7,7 +7,6 @@ which few people choose. So it is concluded from what is known: what the launche
 has run since before the worker was lost.
 """
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from mpi_operator.api import names
@@ -16,6 +15,7 @@ from mpi_operator.api.types import MPIJob
 
 from . import pod_state
 from .cached_types import Pod
+from .decision import Decision
 from .observed import Observed
 from .problems import Problem, ProblemReason
 from .replacement import stored_counts
@@ -25,15 +25,16 @@ _COOLDOWN = "--blacklist"  # horovodrun takes options that are cut short
 _SETTING = "--blacklist-cooldown-range 10 300"
 
 
-def blacklisted_hosts(seen: Observed, now: datetime) -> Iterator[Problem]:
-    """One problem for all workers that are back in vain."""
+def blacklisted_hosts(seen: Observed, now: datetime) -> Decision:
+    """Report all workers that are back in vain, as one problem."""
     if not _blacklists_forever(seen.job):
-        return
+        return Decision()
     launchers = filter(pod_state.is_running, seen.launcher_pods)
     began = min((now - pod_state.running_time(pod, now) for pod in launchers), default=None)
     unused = [names.worker(seen.job, index) for index in _back(seen, began)] if began else []
-    if unused:
-        yield Problem(ProblemReason.HOST_BLACKLISTED, _message(unused))
+    if not unused:
+        return Decision()
+    return Decision(problems=(Problem(ProblemReason.HOST_BLACKLISTED, _message(unused)),))
 
 
 def _blacklists_forever(job: MPIJob) -> bool:

@@ -133,7 +133,7 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
             workers.actions,
             started,
         ],
-        problems=[*decided.problems, *log.problems, *blacklisted_hosts(seen, now)],
+        problems=[*decided.problems, *log.problems, *blacklisted_hosts(seen, now).problems],
         requeue_after=earliest(decided.requeue_after, listed.requeue_after),
         log_request=log.request,
     )

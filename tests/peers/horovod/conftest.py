@@ -7,7 +7,10 @@ import pytest
 from devcluster import image_builds
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
+from tests.cluster.conftest import _mended
 from tests.peers.conftest import cluster_for_peers
+
+__all__ = ["_mended"]  # a fixture: whatever a test broke is whole for the next one
 
 
 @pytest.fixture(scope="session")
@@ -20,12 +23,3 @@ def cluster() -> Iterator[Cluster]:
             pytest.skip(str(error))
         shared.load(*archives.values())
         yield shared
-
-
-@pytest.fixture(autouse=True)
-def _mended(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test broke is whole for the next one."""
-    shared = request.getfixturevalue("cluster") if "cluster" in request.fixturenames else None
-    yield
-    if shared:
-        shared.mend()
