@@ -227,7 +227,7 @@ _ALL = (
     ),
     Image(
         name="kubectl-delivery",
-        tags=("mpioperator/kubectl-delivery:latest",),
+        tags=(f"mpioperator/kubectl-delivery:{_version()}",),
         dockerfile="cmd/kubectl-delivery/Dockerfile",
         inputs=("Dockerfile",),
         programs=("kubectl-delivery",),

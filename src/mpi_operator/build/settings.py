@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from mpi_operator import __version__
+
+DELIVERY_IMAGE = f"mpioperator/kubectl-delivery:{__version__}"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -14,7 +18,7 @@ class Settings:
     """The gang scheduler: `volcano` or the name of a scheduler with the coscheduling plugin; empty
     for none."""
 
-    kubectl_delivery_image: str = "mpioperator/kubectl-delivery:latest"
+    kubectl_delivery_image: str = DELIVERY_IMAGE
     """The image that brings the exec client to launchers whose workers have no sshd."""
 
     is_local: bool = False

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from mpi_operator import __version__
 from mpi_operator.api import types
+from mpi_operator.build.settings import DELIVERY_IMAGE
 from mpi_operator.kube import config
 from mpi_operator.kube.config.address import parse_server
 
@@ -63,7 +64,7 @@ class Options:
     gpus_per_node: int = 1
     processing_units_per_node: int = 1
     processing_resource_type: ResourceType = ResourceType.GPU
-    kubectl_delivery_image: str = "mpioperator/kubectl-delivery:latest"
+    kubectl_delivery_image: str = DELIVERY_IMAGE
     log_level: Level = Level.INFO
     log_format: Format = Format.JSON
     without_effect: tuple[str, ...] = ()  # flags that were given and have no effect
@@ -345,7 +346,7 @@ FLAGS = (
         _VERSIONS,
         "IMAGE",
         "Copy the exec client to launchers from this image: ours, or a copy of it",
-        "mpioperator/kubectl-delivery:latest",
+        DELIVERY_IMAGE,
         _image,
         "kubectl_delivery_image",
         aliases=("--mpi-kubectl-delivery-image",),

@@ -12,6 +12,7 @@ DOMAIN = Settings(cluster_domain="example.org")
 VOLCANO = Settings(gang_scheduler="volcano")
 PLUGINS = Settings(gang_scheduler="bunch")
 NO_SSH = Settings(is_local=True)
+DELIVERY = Settings(kubectl_delivery_image="example.com/kubectl-delivery:1.0.0")
 
 UID = "0a1b2c3d-0000-4000-8000-000000000000"
 

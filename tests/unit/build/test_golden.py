@@ -12,7 +12,7 @@ from mpi_operator.build.service import service
 from mpi_operator.build.service_account import service_account
 from mpi_operator.build.ssh_secret import KeyPair, ssh_secret
 from mpi_operator.build.worker_pod import worker_pod
-from tests.unit.build.jobs import DOMAIN, NONE, PLUGINS, VOLCANO, make_job, pods
+from tests.unit.build.jobs import DELIVERY, DOMAIN, NONE, PLUGINS, VOLCANO, make_job, pods
 
 OVERRIDES = make_job(
     mpiImplementation="Intel",
@@ -99,7 +99,7 @@ def without_texts(manifest):
         ("worker-mpich", worker_pod(make_job(mpiImplementation="MPICH"), 0, NONE)),
         ("worker-launcher-as-worker", worker_pod(BOTH, 0, NONE)),
         ("worker-overrides", worker_pod(OVERRIDES, 12, DOMAIN)),
-        ("exec-launcher", launcher_job(BY_EXEC, NONE, suspend=False)),
+        ("exec-launcher", launcher_job(BY_EXEC, DELIVERY, suspend=False)),
         ("exec-worker", worker_pod(BY_EXEC, 0, NONE)),
         ("exec-config-map", without_texts(config_map(BY_EXEC, [1], NONE))),
         ("exec-service-account", service_account(BY_EXEC)),
