@@ -242,6 +242,18 @@ def test_a_wrong_value_is_refused(tmp_path: Path, setting: str, complaint: str) 
     assert complaint in result.errors
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_notes_say_how_to_uninstall_without_losing_jobs(
+    tmp_path: Path, *, enabled: bool
+) -> None:
+    values = f"--set=webhooks.enabled={json.dumps(enabled)}"
+    result = helm(tmp_path, "install", "it", str(CHART), "--dry-run=client", values)
+    assert result.code == 0, result.errors
+    _, _, notes = result.output.partition("NOTES:")
+    assert "`helm uninstall` keeps the CRD and all jobs." in notes
+    assert ("--set webhooks.enabled=false" in notes) is enabled
+
+
 def test_helm_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
     result = helm(tmp_path, "lint", "--strict", str(CHART))
     assert result.code == 0, result.output + result.errors
