@@ -44,9 +44,12 @@ def job(mpi: str, workers: int, starts: int) -> Manifest:
     script = f"for start in $(seq {starts}); do echo {_STARTING}; {shlex.join(mpirun)}; done"
     overrides = Overrides(workers=workers, launcher={"command": ["sh", "-ec", script]})
     policy = {"cleanPodPolicy": "None", "backoffLimit": 0}
-    return pi(
+    made = pi(
         _NAME, flavour, overrides, launcherCreationPolicy="WaitForWorkersReady", runPolicy=policy
     )
+    # A launcher that may start again is deleted after its last failure, and its log with it.
+    made["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    return made
 
 
 async def measure(lab: Lab, made: Manifest) -> list[Start]:
