@@ -99,11 +99,12 @@ _ORTE = {
     "OMPI_MCA_plm_rsh_args": _SSH_ARGUMENTS,
     "OMPI_MCA_orte_set_default_slots": "{slots}",
 }
+# No arguments for ssh: with more than 64 workers, daemons start further daemons, and PRRTE passes
+# values to them only up to a "=", so that their ssh fails. Our remote shell tries again by itself.
 _PRRTE = {
     "PRTE_MCA_prte_default_hostfile": "{hostfile}",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "{slots}",
-    "PRTE_MCA_plm_ssh_args": _SSH_ARGUMENTS,
     # A daemon starts ranks in threads, and may take one that has ended already for a running one.
     # Then mpirun waits for ever, or does not say which rank has failed.
     "PRTE_MCA_odls_base_max_threads": "0",

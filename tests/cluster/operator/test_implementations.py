@@ -9,7 +9,7 @@ from mpi_operator.build import scripts
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.conftest import RESTARTS
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import FLAVOURS, one_rank_each, pi, pi_as_user
+from tests.cluster.operator.pi import FLAVOURS, Overrides, one_rank_each, pi, pi_as_user
 
 USERS: dict[str, Callable[..., Manifest]] = {"root": pi, "mpiuser": pi_as_user}
 # `make soak` wants many: a start that stumbles does so rarely.
@@ -53,3 +53,22 @@ async def test_two_ranks_on_each_of_two_workers_that_the_launcher_waits_for(lab:
         assert sorted((await lab.ranks(mpi)).values()) == workers
         assert await lab.is_launched_last(mpi)
         assert f"{scripts.EVENT}{scripts.Event.WAITING}" not in await lab.log(mpi)
+
+
+# Open MPI starts the daemons of 64 workers itself, and lets these start the others. Here: of two.
+TREE = [
+    {"name": name, "value": "2"} for name in ("OMPI_MCA_routed_radix", "PRTE_MCA_rml_base_radix")
+]
+
+
+async def test_workers_start_the_daemons_of_other_workers(lab: Lab) -> None:
+    names = [mpi for mpi, flavour in FLAVOURS.items() if flavour.implementation == "OpenMPI"]
+    for mpi in names:
+        many = Overrides(workers=7, launcher={"env": TREE})
+        await lab.submit(pi(mpi, FLAVOURS[mpi], many, ranks=7))
+
+    await lab.succeed_all(names)
+
+    for mpi in names:
+        assert await lab.ranks(mpi) == one_rank_each(mpi, 7)
+        assert await lab.restarts(mpi) == 0

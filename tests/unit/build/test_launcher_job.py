@@ -35,7 +35,6 @@ OPEN_MPI = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_set_default_slots": "5",
-    "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
     "PRTE_MCA_odls_base_max_threads": "0",
     "OMPI_MCA_plm_rsh_agent": "/etc/mpi/remote_shell.sh",
     "PRTE_MCA_plm_ssh_agent": "/etc/mpi/remote_shell.sh",

@@ -20,7 +20,7 @@ OUR_NAMES = [
     "K_MPI_JOB_ROLE",
     "NVIDIA_VISIBLE_DEVICES",
     "OMPI_MCA_plm_rsh_args",
-    "PRTE_MCA_plm_ssh_args",
+    "PRTE_MCA_plm_ssh_agent",
     "HYDRA_HOST_FILE",
     "I_MPI_PERHOST",
 ]
