@@ -57,7 +57,8 @@ class Cluster:
 
     def clear(self) -> None:
         """Take everything away, and wait until it is gone."""
-        if self.names("namespace", "mpi-operator"):
+        # An operator for one namespace leaves the CRD, too.
+        if self.names("namespace", "mpi-operator") or self.names("crd", "mpijobs.kubeflow.org"):
             self.succeeds("uninstall", "--delete-jobs", "--yes")
 
 
