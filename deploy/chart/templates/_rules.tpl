@@ -7,7 +7,6 @@
   resources:
   - mpijobs
   verbs:
-  - get
   - list
   - watch
   - delete
@@ -175,7 +174,6 @@
   resources:
   - priorityclasses
   verbs:
-  - get
   - list
   - watch
 {{- end }}

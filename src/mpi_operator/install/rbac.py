@@ -40,7 +40,7 @@ OPERATOR = (
         "MPIJobs. The operator deletes one only if its author asked for that with a TTL.",
         "kubeflow.org",
         "mpijobs",
-        "get list watch delete",
+        "list watch delete",
     ),
     Rule("To update the status of an MPIJob.", "kubeflow.org", "mpijobs/status", "update"),
     Rule(
@@ -131,7 +131,7 @@ GANG = (
         "To compute the minimum resources of a PodGroup, which depend on the pods' priorities.",
         "scheduling.k8s.io",
         "priorityclasses",
-        "get list watch",
+        "list watch",
     ),
 )
 

@@ -195,7 +195,7 @@ async def test_a_change_of_the_timeout_reaches_scheduler_plugins(
     await _becomes(jobs, resource, lambda group: group.get("scheduleTimeoutSeconds") == 50)
 
 
-@ONLY_VOLCANO
+@BOTH
 async def test_a_group_of_another_owner_is_not_changed(jobs: Jobs, resource: Resource) -> None:
     stranger = {
         "apiVersion": resource.api_version,

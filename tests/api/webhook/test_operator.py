@@ -13,7 +13,7 @@ from devcluster.control_plane import ControlPlane
 from devcluster.ports import free_port
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
+from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from mpi_operator.operator.exit_codes import ExitCode
 from tests.support import promql
 from tests.support.mpijobs import MPIJOBS, mpijob, without
@@ -94,6 +94,16 @@ async def test_an_invalid_job_is_refused_with_a_sentence(
         with pytest.raises(errors.ApiError, match="Launcher") as raised:
             await admin.create(V1, bad)
         assert raised.value.code == 422
+
+
+async def test_a_corrupted_secret_is_replaced(admin, webhook_plane, home, port, tmp_path):
+    name = "mpi-operator-webhook"
+    await admin.create(SECRETS, {"metadata": {"name": name, "namespace": home}, "data": {"a": ""}})
+    async with running(admin, webhook_plane, home, port, tmp_path) as process:
+        await until(lambda: can_create(admin, v1_job("job", home)))
+        messages = [each["message"] for each in process.records()]
+    assert "The Secret of the webhook is corrupted, replacing it" in messages
+    assert {"tls.crt", "tls.key"} <= set((await admin.get(SECRETS, name, home))["data"])
 
 
 async def test_a_port_in_use_ends_it(admin, webhook_plane, home, port, tmp_path):

@@ -16,6 +16,7 @@ from mpi_operator.build import scripts
 from mpi_operator.controller.exec_access import RBAC_FILE
 from mpi_operator.kube.resources import (
     NAMESPACES,
+    ROLE_BINDINGS,
     ROLES,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -176,6 +177,8 @@ async def test_a_new_worker_is_permitted_and_the_launcher_waits_for_it(lab: Lab)
     await lab.submit(launching("pi", f"{KUBEXEC} pi-worker-1 hostname; sleep 1"))
     await lab.prints("pi", f"{scripts.EVENT}{scripts.Event.WAITING} worker=pi-worker-1")
     before = await lab.client.get(ROLES, "pi-launcher", lab.namespace)
+    # What somebody else took away comes back with it.
+    await lab.client.patch(ROLE_BINDINGS, "pi-launcher", {"subjects": None}, lab.namespace)
 
     await lab.scale("pi", 2)
 

@@ -35,14 +35,14 @@ def read_by(settings):
     return {(resource.group, resource.plural) for resource, _ in watched}
 
 
-@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+@pytest.mark.parametrize("verb", ["list", "watch"])
 def test_what_is_watched_may_be_read(verb):
     verbs = allowed(rbac.OPERATOR)
     assert all((*kind, verb) in verbs for kind in read_by(Settings()))
 
 
 @pytest.mark.parametrize("scheduler", ["volcano", "scheduler-plugins-scheduler"])
-@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+@pytest.mark.parametrize("verb", ["list", "watch"])
 def test_gang_scheduling_needs_its_own_file_and_no_other(scheduler, verb):
     more = read_by(Settings(gang_scheduler=scheduler)) - read_by(Settings())
     assert more
