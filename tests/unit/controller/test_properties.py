@@ -16,6 +16,8 @@ from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
 from tests.support.observations import PLUGINS, VOLCANO
 from tests.support.worlds import World, running_world
 
+pytestmark = pytest.mark.exhaustive
+
 EXAMPLES = settings(max_examples=30)
 LIMIT = 2  # replacements of one worker
 

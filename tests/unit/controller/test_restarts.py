@@ -10,6 +10,8 @@ from mpi_operator.kube.resources import Manifest
 from tests.support.observations import VOLCANO
 from tests.support.worlds import World
 
+pytestmark = pytest.mark.exhaustive
+
 
 class Killed(Exception):
     """The process has crashed."""

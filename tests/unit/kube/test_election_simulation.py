@@ -29,6 +29,8 @@ from mpi_operator.kube.leader_election.lease import Timing
 from mpi_operator.kube.resources import Key
 from tests.support.lease_store import Fault, LeaseClient, LeaseStore, Line
 
+pytestmark = pytest.mark.exhaustive
+
 
 class End(StrEnum):
     """How a process can end."""

@@ -16,6 +16,8 @@ from tests.unit.local.clusters import a_cluster, virtual_now
 from tests.unit.local.jobs import job_manifest
 from tests.unit.local.scripted_node import ScriptedNode
 
+pytestmark = pytest.mark.exhaustive
+
 BACKOFF = PodFailureBackoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=8))
 NEVER = 10_000
 
