@@ -189,7 +189,7 @@ class JobLifecycle:
 
     async def _until(self, fact: Any) -> None:
         try:
-            await self.mirror.until(fact, self.namespace, 40)
+            await self.mirror.until(fact, self.namespace, 80)
         except TimeoutError:
             raise AssertionError(json.dumps(self.snapshot(), indent=1)) from None
 
