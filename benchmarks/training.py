@@ -116,13 +116,19 @@ def _speed(cluster: Cluster, command: Sequence[str]) -> float:
 
 
 def _report(pairs: Sequence[tuple[float, float]]) -> int:
-    ratios = sorted(first / second for first, second in pairs)
-    ours, bare = (statistics.median(speeds) for speeds in zip(*pairs, strict=True))
-    print(f"with the operator: {ours:.0f} images/sec, bare mpirun: {bare:.0f}")
-    print(f"ratio of each pair: from {ratios[0]:.3f} to {ratios[-1]:.3f}")
-    goal = Goal("images/sec against bare mpirun", statistics.median(ratios), _GOAL)
+    ours, bare = zip(*pairs, strict=True)
+    print(f"with the operator: {_spread(ours)} images/sec, bare mpirun: {_spread(bare)}")
+    # Both halves measure the same, so this is what chance alone makes of it.
+    noise = statistics.median(bare[::2]) / statistics.median(bare[1::2])
+    print(f"bare mpirun in odd rounds against even rounds: {noise:.2f}")
+    ratio = statistics.median(ours) / statistics.median(bare)
+    goal = Goal("images/sec against bare mpirun", ratio, _GOAL)
     print(goal)
     return 0 if goal.is_met else 1
+
+
+def _spread(speeds: Sequence[float]) -> str:
+    return f"{statistics.median(speeds):.0f} ({min(speeds):.0f} to {max(speeds):.0f})"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -135,7 +141,9 @@ def _parser() -> argparse.ArgumentParser:
         default="allreduce-benchmark",
         help="What to train (default: allreduce-benchmark)",
     )
-    parser.add_argument("--rounds", type=int, default=7, help="Number of pairs (default: 7)")
+    parser.add_argument(
+        "--rounds", type=int, default=21, help="Number of pairs, at least 2 (default: 21)"
+    )
     return parser
 
 
