@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from tests.local.environments import Environment
+from tests.local.run_processes import hang_report, marked
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "pi" / "pi.yaml"
@@ -56,8 +57,18 @@ class Shell:
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, stdout, stderr."""
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self._end_hanging(process)) from None
         return process.returncode, out, err
+
+    def _end_hanging(self, process: "subprocess.Popen[str]") -> str:
+        """End a command that does not end, and its jobs; what they were doing."""
+        report = hang_report([process.pid, *marked(self.runs)], self.runs)
+        process.kill()  # its jobs end with it, see `fork_server`
+        out, err = process.communicate()
+        return f"mpijob did not end within 60s\n{report}\n--- stdout\n{out}\n--- stderr\n{err}"
 
 
 def job(tmp_path: Path, command: list[str], **spec: object) -> str:

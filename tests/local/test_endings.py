@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.conftest import marked
 from tests.local.environments import environment
+from tests.local.run_processes import marked
 from tests.local.shell import ROOT, Shell, job
 from tests.support.waiting import block_until
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.sandbox.protocol import Kind
-from tests.local.conftest import marked
 from tests.local.environments import Environment, environment
+from tests.local.run_processes import marked
 from tests.local.shell import ROOT, Shell
 from tests.local.users import CurrentUser, unprivileged_user
 from tests.support.waiting import block_until

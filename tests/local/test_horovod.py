@@ -9,8 +9,8 @@ import signal
 import pytest
 import yaml
 
-from tests.local.conftest import marked
 from tests.local.environments import environment
+from tests.local.run_processes import marked
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 

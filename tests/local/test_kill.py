@@ -11,7 +11,7 @@ import pytest
 from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox import process_tree
 from mpi_operator.local.sandbox.protocol import Kind
-from tests.local.conftest import marked
+from tests.local.run_processes import marked
 from tests.local.test_pods import count, nap
 from tests.support.waiting import block_until
 

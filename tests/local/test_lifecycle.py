@@ -13,8 +13,8 @@ from mpi_operator.api.annotations import LOST_WORKERS
 from mpi_operator.embedded import MPI_JOBS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from mpi_operator.local.sandbox.protocol import Kind
-from tests.local.conftest import marked, processes
 from tests.local.job_driver import UNTIL_DONE, JobDriver, running
+from tests.local.run_processes import marked, processes
 from tests.support.crashing_operator import NEVER, Crash, crashing_operator
 from tests.support.waiting import until
 

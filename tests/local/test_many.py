@@ -8,8 +8,8 @@ import pytest
 
 from mpi_operator import embedded
 from mpi_operator.local.runs import run_directories
-from tests.local.conftest import marked, processes
 from tests.local.job_driver import UNTIL_DONE, JobDriver, running
+from tests.local.run_processes import marked, processes
 from tests.support.waiting import until
 
 WORKERS = 64

@@ -8,9 +8,9 @@ import pytest
 from mpi_operator.local import mpi_installation
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local import mpi_job
-from tests.local.conftest import marked
 from tests.local.environments import PACKAGES, environment
 from tests.local.machine import machine
+from tests.local.run_processes import marked
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # the first time, wheels are fetched: 330 MB for Intel's

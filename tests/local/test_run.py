@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.local.conftest import marked
 from tests.local.environments import Environment, environment
+from tests.local.run_processes import marked
 from tests.local.shell import EXAMPLE, Shell, User, job
 from tests.support.waiting import block_until
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.local.conftest import KINDS, marked
+from tests.local.conftest import KINDS
 from tests.local.environments import PACKAGES, environment
+from tests.local.run_processes import marked
 from tests.local.shell import Shell, User
 from tests.support.waiting import block_until
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from mpi_operator.kube.resources import Manifest
-from tests.local.conftest import marked
 from tests.local.environments import environment
+from tests.local.run_processes import marked
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 

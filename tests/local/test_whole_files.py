@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.local.conftest import marked
 from tests.local.environments import environment
+from tests.local.run_processes import marked
 from tests.local.shell import Shell
 from tests.support.mpijobs import mpijob
 from tests.support.waiting import block_until
