@@ -64,7 +64,13 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     as_root: Mapping[str, str] = {}
     """Run as root without asking."""
     loopback: Mapping[str, str] = {}
-    """Connect ranks over the loopback interface, where the MPI can do that."""
+    """Connect ranks over the loopback interface."""
+    launcher_loopback: Mapping[str, str] = {}
+    """The same for launchers, where nothing else chooses a network (`network_choice`)."""
+    network: tuple[str, ...] = ()
+    """Name the network that connects ranks, where loopback cannot."""
+    network_choice: str = ""
+    """Part of the name of each parameter that chooses networks."""
     shared_memory: tuple[str, ...] = ()
     """Name the directory in which ranks share memory."""
     rank_agent: tuple[str, ...] = ()
@@ -162,6 +168,8 @@ OPEN_MPI = MPIVariables(
         for prefix in ("OMPI", "PRTE")
         for suffix in ("", "_CONFIRM")
     },
+    launcher_loopback={"OMPI_MCA_btl_tcp_if_include": "lo"},
+    network_choice="btl_tcp_if_",
     shared_memory=tuple(
         f"OMPI_MCA_{part}_backing_directory"
         for part in ("btl_sm", "btl_vader", "osc_sm", "osc_rdma")
@@ -208,6 +216,7 @@ MPICH = MPIVariables(
     inherited=("PMI_", "HYDRA_", "MPIR_", "MPICH_"),
     settings=("HYDRA_", "MPIR_CVAR_", "MPICH_"),
     loopback={"FI_TCP_IFACE": "lo"},
+    network=("UCX_NET_DEVICES",),  # UCX does not use loopback between hosts
     rank=("PMI_RANK",),
 )
 

@@ -1,6 +1,10 @@
 """Real MPI jobs: each rank runs where the hostfile says, and they reach each other."""
 
-from contextlib import suppress
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +56,55 @@ async def test_a_rank_that_fails_fails_the_job(pods, installation):
     # Intel's mpirun ends with 255 at times when ranks of two hosts end at once, bare as well.
     codes = {7, 255} if installation.implementation == "Intel" else {7}
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] in codes
+
+
+# Ranks connect when they first need to, so there are no connections before the network is gone.
+LATE = """
+from array import array
+from pathlib import Path
+import time
+from mpi4py import MPI
+rank = MPI.COMM_WORLD.rank
+Path(f"ready-{rank}").touch()
+while not Path("gone").exists():
+    time.sleep(0.01)
+sums = array("d", bytes(8 << 20))
+MPI.COMM_WORLD.Allreduce([array("d", [rank + 1.0]) * (1 << 20), MPI.DOUBLE], [sums, MPI.DOUBLE])
+print(f"sum {sums[0]}\\n", end="", flush=True)
+"""
+
+
+@contextmanager
+def network(name: str) -> Iterator[None]:
+    """A network of this machine, as container programs and VPNs create them."""
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        pytest.skip("a network needs root, and ip of iproute2")
+    peer = f"{name}p"
+    ip("link", "add", name, "type", "veth", "peer", "name", peer)
+    try:
+        ip("address", "add", "172.31.77.1/24", "dev", name)
+        for each in (name, peer):
+            ip("link", "set", each, "up")
+        yield
+    finally:
+        ip("link", "delete", name)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+async def test_a_network_that_disappears_does_not_hang_ranks(pods, installation, tmp_path):
+    ready = [tmp_path / f"ready-{rank}" for rank in range(2)]
+    with network(f"mpit{os.getpid()}"):
+        command = ("mpirun", "-n", "2", "python", "-c", LATE)
+        await mpi_job.start(pods, installation.implementation, 2, *command)
+        await until(lambda: all(path.exists() for path in ready), 60)
+    (tmp_path / "gone").touch()
+    status = await pods.end_of("pi-launcher-x", 60)
+    assert status["phase"] == "Succeeded", mpi_job.why(status)
+    lines = await pods.output("pi-launcher-x")
+    assert [line for line in lines if "sum" in line] == ["sum 3.0"] * 2
 
 
 async def test_a_job_that_is_deleted_leaves_nothing(pods, installation, run, kind):

@@ -23,6 +23,7 @@ from .container_env import (
     expanded,
 )
 from .context import PodContext
+from .network_choice import network_variables
 from .volumes import VolumeError
 
 POD_VARIABLE = "MPI_OPERATOR_POD"
@@ -64,6 +65,7 @@ async def container_config(context: PodContext, container: Manifest) -> Containe
     mounts = _mounts(context, container, own, directory)
     gives_input = False
     if stand_ins.is_open_mpi_launcher(own):
+        env |= network_variables(words, env, directory, context.tools)
         if stand_ins.is_mpirun(argv):  # a script may read its input, and what its mpirun says
             gives_input = node.stdio.rank_0 is not None and stand_ins.can_give_input(argv, own)
             env = {**OPEN_MPI.failures, **env}

@@ -88,14 +88,26 @@ def _mpi_defaults() -> dict[str, str]:
     result: dict[str, str] = {}
     for mpi in MPIS.values():
         result |= mpi.unbound
-        # Loopback is always there: another network (of containers, of a VPN) may vanish between
-        # the moment that libfabric lists it and the moment that it binds to it.
+        # Another network (of containers, of a VPN) may vanish, and then ranks hang. Loopback does
+        # not, and the network that leads to the internet seldom does.
         if sys.platform == "linux":
             result |= mpi.loopback
+            result |= {name: main for name in mpi.network if (main := main_network())}
         # Open MPI asks root for confirmation. Images confirm in the same way.
         if os.geteuid() == 0:
             result |= mpi.as_root
     return result
+
+
+def main_network(table: Path = Path("/proc/net/route")) -> str:
+    """The network interface of the default route; "" if there is none."""
+    try:
+        rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    except OSError:
+        return ""
+    # Interface, destination and gateway, flags, two counters, metric.
+    defaults = [(int(row[6]), row[0]) for row in rows if int(row[1], 16) == 0]
+    return min(defaults, default=(0, ""))[1]
 
 
 def _remote_shell(agent: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from mpi_operator.local.kubelet.container_env import (
     declared_variables,
     expanded,
     machine_environment,
+    main_network,
 )
 from mpi_operator.local.kubelet.downward_api import UnknownField
 from tests.unit.local.kubelet.manifests import make_container, make_pod
@@ -192,6 +193,28 @@ def test_what_a_container_declares_wins_but_for_what_it_could_not_work_without()
     env = container_env({"LANG": "en", "PATH": "/bin"}, own, Tools(), {})
     assert (env["LANG"], env["TMPDIR"]) == ("de", "/mine")
     assert env["HYDRA_LAUNCHER"] == "ssh"
+
+
+ROUTES = """\
+Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+wlan0	00000000	0100A8C0	0003	0	0	600	00000000	0	0	0
+eth0	00000000	0100A8C0	0003	0	0	100	00000000	0	0	0
+docker0	000011AC	00000000	0001	0	0	0	0000FFFF	0	0	0
+"""
+
+
+@pytest.mark.parametrize(
+    ("routes", "interface"),
+    [(ROUTES, "eth0"), (ROUTES.splitlines()[0], ""), ("", "")],
+    ids=["the one with the lowest metric", "none has a default route", "no network at all"],
+)
+def test_the_main_network_has_the_default_route(tmp_path, routes, interface):
+    (tmp_path / "route").write_text(routes)
+    assert main_network(tmp_path / "route") == interface
+
+
+def test_a_machine_without_a_table_of_routes_has_no_main_network(tmp_path):
+    assert main_network(tmp_path / "route") == ""
 
 
 def test_ranks_meet_on_loopback_unless_their_container_says_where():
