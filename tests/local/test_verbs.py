@@ -163,6 +163,12 @@ def test_a_job_is_scaled(shell, run):
     block_until(lambda: running_workers(shell) == 3, 10)
 
 
+def test_scaling_to_the_size_that_a_job_has_writes_nothing(reader):
+    before = known(reader)["metadata"]["resourceVersion"]
+    assert reader.run("scale", "pi", "--workers", "2") == (0, "pi already has 2 workers\n", "")
+    assert known(reader)["metadata"]["resourceVersion"] == before
+
+
 def test_a_job_is_suspended_and_resumed(shell, run):
     assert shell.run("suspend", "pi")[:2] == (0, "pi suspended\n")
     assert shell.run("suspend", "pi")[:2] == (0, "pi is already suspended\n")
