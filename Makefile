@@ -247,7 +247,7 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 	$(BIN)/python -m devcluster build --if-possible control-plane oldest-control-plane nodes gang-scheduling installation
 
 .PHONY: images
-images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
+images: setup ## Build the container images without Horovod, into a cache outside the checkout (5 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
 .PHONY: release
