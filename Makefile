@@ -43,7 +43,7 @@ $(HOROVOD)/.compiled: pyproject.toml constraints.txt $(wildcard deploy/images/ho
 	@touch $@
 
 .PHONY: test
-test: test-packages ## Run everything: checks, unit tests, this machine, a real API server, real pods (what CI runs)
+test: test-packages ## Run the checks, and all tests but test-peers, test-horovod and test-permissions, which CI runs, too (25 min)
 	@$(MAKE) --no-print-directory --jobs=2 binaries images IF_POSSIBLE=--if-possible
 	@$(MAKE) --no-print-directory --jobs=2 all-tests checks-and-pythons
 
@@ -247,7 +247,7 @@ binaries: setup ## Build etcd and Kubernetes from Go modules, into a cache outsi
 	$(BIN)/python -m devcluster build --if-possible control-plane oldest-control-plane nodes gang-scheduling installation
 
 .PHONY: images
-images: setup ## Build the container images, into a cache outside the checkout (12 min, once; root)
+images: setup ## Build the container images without Horovod, into a cache outside the checkout (5 min, once; root)
 	$(BIN)/python -m devcluster.image_builds $(IF_POSSIBLE)
 
 .PHONY: release

@@ -11,7 +11,7 @@ from devcluster.image_builds.debian import ImageNotBuilt
 
 _EXAMPLES = """\
 examples:
-  # all images for nodes (12 minutes the first time)
+  # all images for nodes but those with Horovod (5 minutes the first time)
   python -m devcluster.image_builds
   # one image, loaded onto the nodes of a cluster
   python -m devcluster load $(python -m devcluster.image_builds pi-openmpi)

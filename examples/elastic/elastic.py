@@ -105,8 +105,10 @@ def main() -> None:
         save(progress, state)
         last_success = time.monotonic()
         result = json.loads(state)
-        workers = ", ".join(result["hosts"])
-        print(f"round {result['round']} done by {workers}: loss {result['loss']:.6f}", flush=True)
+        loss, workers = result["loss"], ", ".join(result["hosts"])
+        print(f"round {result['round']} done by {workers}: loss {loss:.6f}", flush=True)
+        # `mpijob run` and `mpijob describe` show this line as a bar.
+        print(f"progress: step={result['round']} total={ROUNDS} loss={loss:.4g}", flush=True)
     print(f"{ROUNDS} rounds are done", flush=True)
 
 

@@ -293,6 +293,13 @@ def command(pid: int) -> bytes:
         return b""
 
 
+def test_the_elastic_job_has_a_bar(shell):
+    with elastic(shell, Kind.PLAIN, rounds=2, steps=2) as process:
+        lines = lines_until(process, lambda line: line == "2 rounds are done")
+    assert any(line.startswith("progress: step=1 total=2 loss=") for line in lines), lines
+    assert re.search(r"progress +\[#{20}\] 2/2  loss ", shell.run("describe", "elastic")[1])
+
+
 def test_the_elastic_job_grows_and_shrinks_and_keeps_its_state(shell, kind):
     with elastic(shell, kind, rounds=1000, steps=2) as process:
         lines = lines_until(process, done_by(kind, 2))

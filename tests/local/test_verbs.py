@@ -163,6 +163,12 @@ def test_a_job_is_scaled(shell, run):
     block_until(lambda: running_workers(shell) == 3, 10)
 
 
+def test_scaling_to_the_size_that_a_job_has_writes_nothing(reader):
+    before = known(reader)["metadata"]["resourceVersion"]
+    assert reader.run("scale", "pi", "--workers", "2") == (0, "pi already has 2 workers\n", "")
+    assert known(reader)["metadata"]["resourceVersion"] == before
+
+
 def test_a_job_is_suspended_and_resumed(shell, run):
     assert shell.run("suspend", "pi")[:2] == (0, "pi suspended\n")
     assert shell.run("suspend", "pi")[:2] == (0, "pi is already suspended\n")
@@ -255,6 +261,30 @@ def test_a_description_has_the_progress_that_the_program_reported(tmp_path):
         made.run("run", job(tmp_path, ["sh", "-c", f"echo {report}; echo other"]))
         out = made.run("describe", "pi")[1]
     assert re.search(r"^ +progress +\[#{15}-{5}\] 3/4  loss 0\.5$", out, re.M), out
+
+
+def described_progress(tmp_path: Path, script: str) -> str:
+    """What `mpijob describe` says about the progress of a program."""
+    with new_shell(tmp_path / "state") as made:
+        made.run("run", job(tmp_path, ["sh", "-c", script]))
+        out = made.run("describe", "pi")[1]
+    [progress] = re.findall(r"^ +progress +(.*)$", out, re.M)
+    return str(progress)
+
+
+def test_a_description_has_the_time_that_is_left_at_the_pace_of_the_program(tmp_path):
+    script = "echo progress: step=3 total=8; sleep 1; echo progress: step=4 total=8"
+    progress = described_progress(tmp_path, script)
+    assert re.fullmatch(r"\[#{10}-{10}\] 4/8  [1-9]s left", progress), progress
+
+
+def test_the_progress_of_a_benchmark_is_described_however_much_was_printed_since_its_header(
+    tmp_path,
+):
+    step = r"50\timages/sec: 154.8 +/- 0.6 (jitter = 4.0)\t8.397\n"
+    script = f"echo 'Num batches: 100'; seq 20000; printf '{step}'; seq 2000"
+    progress = described_progress(tmp_path, script)
+    assert progress == "[##########----------] 50/100  loss 8.397  154.8 images/s"
 
 
 def test_a_description_as_json_has_pods_and_events(finished):

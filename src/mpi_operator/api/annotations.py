@@ -33,6 +33,7 @@ LAUNCHER_LAST_FAILURE = PREFIX + "launcher-last-failure"
 LAUNCHER_RETRIES = PREFIX + "launcher-retries"
 PROFILE = PREFIX + "profile"
 HOSTS_CHANGED = PREFIX + "hosts-changed"
+WORKERS_LEAVING = PREFIX + "workers-leaving"
 
 # On the pod of a launcher, set by the operator.
 HOSTS_ANNOUNCED = PREFIX + "hosts-announced"

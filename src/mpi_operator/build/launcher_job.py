@@ -23,6 +23,7 @@ _LIMITS = ("activeDeadlineSeconds", "backoffLimit")
 
 # Kueue sets these while a job is suspended; Kubernetes allows changing them in a suspended Job.
 _SCHEDULING_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+_SCHEDULING_METADATA = ("labels", "annotations")
 
 
 def launcher_job(job: MPIJob, settings: Settings, *, suspend: bool) -> Manifest:
@@ -63,7 +64,7 @@ def resumed(stored: Manifest, job: MPIJob, settings: Settings) -> Manifest:
             "suspend": False,
             "template": {
                 **template,
-                "metadata": _merged(template.get("metadata") or {}, wanted["metadata"]),
+                "metadata": _relabelled(template.get("metadata") or {}, wanted["metadata"]),
                 "spec": _rescheduled(template["spec"], wanted["spec"]),
             },
         },
@@ -117,11 +118,19 @@ def _additions(job: MPIJob, settings: Settings) -> Additions:
     )
 
 
-def _merged(stored: Manifest, wanted: Manifest) -> Manifest:
-    """The stored metadata with the wanted entries. Others stay: some are Kubernetes' own."""
-    return stored | {
-        field: {**(stored.get(field) or {}), **values} for field, values in wanted.items()
-    }
+def _relabelled(stored: Manifest, wanted: Manifest) -> Manifest:
+    """The stored metadata with exactly the wanted labels and annotations, and Kubernetes' labels.
+
+    Kueue takes its own labels and annotations off the job when it suspends it.
+    """
+    others = {name: value for name, value in stored.items() if name not in _SCHEDULING_METADATA}
+    labels = (stored.get("labels") or {}).items()
+    kept = {name: value for name, value in labels if _is_of_job_controller(name)}
+    return {**others, **wanted, "labels": {**kept, **wanted["labels"]}}
+
+
+def _is_of_job_controller(label: str) -> bool:
+    return label.startswith("batch.kubernetes.io/") or label in ("controller-uid", "job-name")
 
 
 def _rescheduled(stored: Manifest, wanted: Mapping[str, object]) -> Manifest:

@@ -20,7 +20,10 @@ _FIELD = re.compile(r"([^\s=]+)=(\S+)")
 _BENCHMARK_TOTAL = re.compile(rb"\bNum batches: +(\d+)")
 _BENCHMARK_STEP = re.compile(rb"(?:^|[\s:>])(\d+)\timages/sec: ([\d.]+) .*\t([\d.]+|nan|inf)\s*$")
 _BAR_WIDTH = 20
-_REPORTS_FOR_PACE = 20
+_STEPS_FOR_PACE = 20
+# Lines of several ranks may come in another order than they were printed. A program that goes
+# through so many steps again has started again.
+_STEPS_OF_A_NEW_START = 3
 
 
 class Report(NamedTuple):
@@ -33,23 +36,49 @@ class Report(NamedTuple):
     """In seconds, on any clock."""
 
 
+class _Steps(deque[Report]):
+    """The last steps in ascending order, each with the time of the rank that was there first."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=_STEPS_FOR_PACE)
+
+    def add(self, report: Report) -> None:
+        """Add the report of a new step, or what another rank says about the last one."""
+        last = self[-1] if self else None
+        if last is None or report.step > last.step:
+            self.append(report)
+        elif report.step == last.step:
+            self[-1] = report._replace(time=last.time)
+
+
 class ProgramProgress:
     """The progress of one program, from its lines and their times."""
 
     def __init__(self) -> None:
         self._benchmark_total = 0
-        self._reports: deque[Report] = deque(maxlen=_REPORTS_FOR_PACE)
+        self._reports = _Steps()
+        self._behind = _Steps()  # the reports since then of earlier steps
 
     def note(self, printed: bytes, time: float) -> None:
         """Take note of a line, if it is about progress."""
+        self.note_header(printed)
+        if report := _report(printed, time) or self._benchmark_report(printed, time):
+            self._add(report)
+
+    def note_header(self, printed: bytes) -> None:
+        """Take note of what a program says only once, before its first step."""
         if total := _BENCHMARK_TOTAL.search(printed):
             self._benchmark_total = int(total[1])
-        report = _report(printed, time) or self._benchmark_report(printed, time)
-        if report is None:
-            return
+
+    def _add(self, report: Report) -> None:
         if self._reports and report.step < self._reports[-1].step:
-            self._reports.clear()  # it has started again
-        self._reports.append(report)
+            self._behind.add(report)
+            if len(self._behind) < _STEPS_OF_A_NEW_START:
+                return
+            self._reports = self._behind
+        else:
+            self._reports.add(report)
+        self._behind = _Steps()
 
     @property
     def line(self) -> str:

@@ -1,6 +1,6 @@
 """The progress that the program of a job reports in the launcher's log."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
 
@@ -13,8 +13,9 @@ from .job_stream import role_of
 from .local_jobs import LocalJob
 from .program_progress import ProgramProgress
 
-# Enough for the pace. A log may have millions.
-_LAST_LINES = 1000
+# Enough for the pace, with hundreds of ranks or a library that logs a lot. A log may have millions.
+_LAST_LINES = 10_000
+_HEADER_BYTES = 1 << 20
 
 
 async def read(found: LocalJob, pods: Sequence[Manifest]) -> str:
@@ -24,14 +25,21 @@ async def read(found: LocalJob, pods: Sequence[Manifest]) -> str:
         return ""
     newest = max(launchers, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     progress = ProgramProgress()
-    options = LogOptions(timestamps=True, tail_lines=_LAST_LINES)
     with suppress(errors.KubeError):  # it has not started, or its log is gone
-        log = found.cluster.log(newest["metadata"]["name"], found.namespace, options)
-        async with aclosing(log) as lines:
-            async for line in lines:
-                timestamp, _, printed = line.partition(b" ")
-                progress.note(printed, _seconds(timestamp))
+        async for line in _log(found, newest, LogOptions(limit_bytes=_HEADER_BYTES)):
+            progress.note_header(line)
+        options = LogOptions(timestamps=True, tail_lines=_LAST_LINES)
+        async for line in _log(found, newest, options):
+            timestamp, _, printed = line.partition(b" ")
+            progress.note(printed, _seconds(timestamp))
     return progress.line
+
+
+async def _log(found: LocalJob, pod: Manifest, options: LogOptions) -> AsyncIterator[bytes]:
+    log = found.cluster.log(pod["metadata"]["name"], found.namespace, options)
+    async with aclosing(log) as lines:
+        async for line in lines:
+            yield line
 
 
 def _seconds(timestamp: bytes) -> float:

@@ -30,6 +30,10 @@ async def scale_command(name: str, workers: int, run: str | None) -> None:
     found = await local_jobs.find_running(name, run)
     if found.job.spec.worker is None:
         raise CommandError(f"cannot scale {name}: its spec has no workers")
+    before = found.job.spec.worker_count
+    if workers == before:
+        click.echo(f"{name} already has {counted(workers, 'worker')}")
+        return
     size = {"spec": {"replicas": workers}}
     await found.cluster.patch(MPI_JOBS, found.name, size, found.namespace, subresource="scale")
-    click.echo(f"{name} scaled from {found.job.spec.worker_count} to {counted(workers, 'worker')}")
+    click.echo(f"{name} scaled from {before} to {counted(workers, 'worker')}")

@@ -4,7 +4,8 @@ Elastic Horovod never uses a host again on which a rank failed, unless `horovodr
 `--blacklist-cooldown-range`. A worker that was replaced has the name of the one before, so its pod
 runs, the list of hosts has it, and nothing happens there. Horovod logs that on level INFO only,
 which few people choose. So it is concluded from what is known: what the launcher runs, and that it
-has run since before the worker was lost.
+has run since before the worker was lost. Whether a rank ran there by then is not known, so the
+message says "probably".
 """
 
 from datetime import datetime
@@ -64,6 +65,6 @@ def _message(unused: list[str]) -> str:
     more = f" (and {len(others)} more)" if others else ""
     # The option comes early: where there is little room, a message is cut.
     return (
-        f"Worker {first}{more} is back but unused: horovodrun needs {_SETTING} to use a host again "
-        "on which a rank failed"
+        f"Worker {first}{more} is back but probably unused: horovodrun needs {_SETTING} to use a "
+        "host again on which a rank failed"
     )

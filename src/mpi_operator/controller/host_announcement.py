@@ -2,7 +2,7 @@
 
 A node brings a changed ConfigMap into a running pod when it next looks at the pod: every minute or
 so, and at once when the pod itself changes. So the operator changes an annotation of the launcher's
-pod after it has written the list. Workers that leave are deleted a few seconds after that.
+pod after it has written the list. `leaving_workers` has what follows for workers that leave.
 
 The ConfigMap has the time of the last change, the launcher's pod that of the last announcement.
 Both are stored, so a restarted operator announces what the one before did not.
@@ -14,7 +14,7 @@ whose command names the discovery script is notified.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpi_operator.api import annotations
 from mpi_operator.api.main_container import launcher_command_line, main_container
@@ -24,13 +24,8 @@ from mpi_operator.build.config_map import DISCOVER_SCRIPT
 from . import pod_state
 from .actions import Action, Announce
 from .cached_types import Pod, StoredConfigMap, moment
-from .decision import ahead
 from .observed import Observed
 
-# A node takes a second to show the list, and an elastic launcher reads it every second.
-_USUAL_DELAY = timedelta(seconds=5)
-# Where a launcher's pod cannot be changed, workers do not wait forever.
-_LONGEST_SILENCE = timedelta(seconds=30)
 _YEARS = range(2000, 9000)
 
 
@@ -40,17 +35,12 @@ class Announcement:
 
     changed: datetime | None  # the last time that matters to a launcher, to be stored first
     actions: tuple[Action, ...] = ()
-    deletion_delay: timedelta | None = None  # of workers that leave; None if they need not wait
 
 
 def announce_hosts(seen: Observed, hosts: frozenset[int], now: datetime) -> Announcement:
-    """Notify the launcher if the list changes to `hosts`, and let workers that leave wait."""
+    """Notify the launcher if the list changes to `hosts`."""
     changed = _last_change(seen, hosts, now)
-    return Announcement(
-        changed,
-        tuple(_announcements(seen, changed, now)),
-        scale_down_delay(seen, changed, now),
-    )
+    return Announcement(changed, tuple(_announcements(seen, changed, now)))
 
 
 def _last_change(seen: Observed, hosts: frozenset[int], now: datetime) -> datetime | None:
@@ -76,37 +66,25 @@ def _reads_script(job: MPIJob) -> bool:
 
 def _announcements(seen: Observed, changed: datetime | None, now: datetime) -> Iterator[Action]:
     """Notify the launcher, unless it was notified since the last change."""
-    for pod in _launchers(seen):
+    for pod in running_launchers(seen):
         if changed is not None and not _is_notified(pod, changed):
             # Not before the change, even where the operator before had a clock that is ahead.
             at = max(now, changed).isoformat()
             yield Announce(pod.metadata.key, pod.metadata.uid, at)
 
 
-def scale_down_delay(seen: Observed, changed: datetime | None, now: datetime) -> timedelta | None:
-    """How long workers that leave still run after the launcher was notified; None if over."""
-    chosen = annotations.scale_down_delay(seen.job.metadata.annotations)
-    delay = _USUAL_DELAY if chosen is None else chosen
-    launchers = _launchers(seen)
-    if changed is None or not launchers:
-        return None
-    notified = [_announced(pod) for pod in launchers if _is_notified(pod, changed)]
-    since = max((each for each in notified if each), default=changed + _LONGEST_SILENCE)
-    wait = since + delay - now
-    is_of_the_future = wait > delay + _LONGEST_SILENCE  # another clock was wrong
-    return None if is_of_the_future else ahead(min(wait, delay))
-
-
-def _launchers(seen: Observed) -> list[Pod]:
+def running_launchers(seen: Observed) -> list[Pod]:
+    """The pods of the launcher that can be told anything."""
     return [pod for pod in seen.launcher_pods if pod_state.is_running(pod)]
 
 
 def _is_notified(pod: Pod, changed: datetime) -> bool:
-    announced = _announced(pod)
+    announced = announced_at(pod)
     return announced is not None and announced >= changed
 
 
-def _announced(pod: Pod) -> datetime | None:
+def announced_at(pod: Pod) -> datetime | None:
+    """When a launcher was last told of a change."""
     return _time(pod.metadata.annotations, annotations.HOSTS_ANNOUNCED)
 
 

@@ -20,6 +20,7 @@ from .job_record import JobRecord
 from .launcher_log import LogRequest, check_log
 from .launcher_retry import check_retry, keeping_actions, retry_events, with_retry
 from .launcher_status import has_ended, has_succeeded, last_failure
+from .leaving_workers import earlier_departures, remaining_times
 from .lost_workers import lost_workers
 from .observed import Observed
 from .pod_diagnostics import diagnose_pods
@@ -111,12 +112,17 @@ def _running(seen: Observed, settings: Settings, now: datetime) -> Plan:
         return Plan(problems=(*ends.problems, *names.problems, *pods.problems))
     replaced, listed = replacement.replacements(seen, now), list_hosts(seen, now)
     announced = announce_hosts(seen, listed.hosts, now)
+    departures = earlier_departures(seen, announced.changed)
+    remaining = remaining_times(seen, announced.changed, departures, now)
     granted = prerequisites.ensure_exec(seen, settings, now)
     group = tuple(prerequisites.pod_group_actions(seen, settings))
     # A group that exists follows a change of size before the launcher can learn of it.
     new_group, resized = (group, ()) if seen.pod_group is None else ((), group)
-    prepared = _prepare(seen, settings, listed.hosts, replaced, announced.changed, now)
-    leaving = worker_set.deletions(seen, replaced, announced.deletion_delay)
+    record = JobRecord(
+        replaced.counts, last_failure(seen), seen.retries, announced.changed, departures
+    )
+    prepared = _prepare(seen, settings, listed.hosts, record, replaced, now)
+    leaving = worker_set.deletions(seen, replaced, remaining)
     lost, log = worker_set.lost_with_their_node(seen, now), check_log(seen, settings, now)
     removed = [*leaving.actions, *lost.actions, *keeping_actions(seen)]
     # Where a name is taken the job cannot be complete, and half a job only holds resources.
@@ -159,12 +165,11 @@ def _prepare(
     seen: Observed,
     settings: Settings,
     hosts: frozenset[int],
+    record: JobRecord,
     replaced: Replacements,
-    hosts_changed: datetime | None,
     now: datetime,
 ) -> Decision:
     """Create or correct what the pods need, and record what must survive a restart."""
-    record = JobRecord(replaced.counts, last_failure(seen), seen.retries, hosts_changed)
     events = (*replaced.events, *retry_events(seen))
     before_keys = (
         *launcher.adopting_actions(seen),

@@ -1,5 +1,6 @@
 """Which worker pods are created and deleted while a job runs."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from mpi_operator.api import annotations
@@ -26,16 +27,20 @@ _STAYS = "It was deleted by force and still exists: check its finalizers"
 _FORCE = f"The operator deletes it by force ({annotations.FORCE_DELETE_LOST_WORKERS})"
 
 
-def deletions(seen: Observed, replaced: Replacements, delay: timedelta | None) -> Decision:
+def deletions(
+    seen: Observed, replaced: Replacements, remaining: Mapping[str, timedelta]
+) -> Decision:
     """Remove surplus workers and those that failed.
 
-    A surplus worker that runs has a delay, so that the launcher can do without it first.
+    A surplus worker that runs may have some time left, by the uid of its pod, so that the launcher
+    can do without it first.
     """
     surplus = [pod for pod in seen.surplus_workers if not pod_state.is_terminating(pod)]
-    waiting = [pod for pod in surplus if delay and pod_state.is_running(pod)]
-    gone = (*(pod for pod in surplus if pod not in waiting), *replaced.failed)
+    waits = [remaining[pod.metadata.uid] for pod in surplus if pod.metadata.uid in remaining]
+    gone = [pod for pod in surplus if pod.metadata.uid not in remaining]
     return Decision(
-        tuple(delete(PODS, pod) for pod in gone), requeue_after=delay if waiting else None
+        tuple(delete(PODS, pod) for pod in (*gone, *replaced.failed)),
+        requeue_after=min(waits, default=None),
     )
 
 

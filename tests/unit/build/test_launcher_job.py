@@ -172,6 +172,36 @@ def test_a_resumed_launcher_drops_earlier_directives():
     )
 
 
+def test_a_resumed_launcher_drops_labels_and_annotations_that_its_job_no_longer_has():
+    after = resumed(stored(launcher=admitted()), make_job(), NONE)["spec"]["template"]["metadata"]
+    assert after == stored()["spec"]["template"]["metadata"]
+
+
+def test_a_resumed_launcher_has_other_labels_and_annotations_where_its_job_has():
+    role = admitted()
+    role["template"]["metadata"] = {"labels": {"flavour": "c"}, "annotations": {"podset": "d"}}
+    after = resumed(stored(launcher=admitted()), make_job(launcher=role), NONE)
+    metadata = after["spec"]["template"]["metadata"]
+    assert metadata["labels"]["flavour"] == "c"
+    assert metadata["annotations"] == {"podset": "d"}
+
+
+JOB_CONTROLLER_LABELS = [
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+]
+
+
+@pytest.mark.parametrize("label", JOB_CONTROLLER_LABELS)
+def test_a_resumed_launcher_keeps_the_labels_of_the_job_controller(label):
+    before = stored(launcher=admitted())
+    before["spec"]["template"]["metadata"]["labels"][label] = "x"
+    after = resumed(before, make_job(), NONE)["spec"]["template"]["metadata"]
+    assert after["labels"][label] == "x"
+
+
 def test_a_resumed_launcher_loses_no_key_and_keeps_no_key_of_a_directive():
     before = stored(launcher=pods({"nodeSelector": {"zone": "1", "gpu": "t4"}}))
     after = resumed(before, make_job(launcher=admitted(**DIRECTIVES)), NONE)

@@ -41,9 +41,40 @@ def test_at_the_end_no_time_is_left():
     )
 
 
+def steps(*numbers: int) -> list[str]:
+    return [f"progress: step={step} total=100" for step in numbers]
+
+
 def test_a_program_that_starts_again_has_a_new_pace():
-    lines = ["progress: step=90 total=100", "progress: step=10 total=100"]
-    assert shown(*lines) == "[##------------------] 10/100"
+    assert shown(*steps(80, 90, 10, 20, 30)) == "[######--------------] 30/100  7s left"
+    assert shown(*steps(80, 90, 10, 20, 30, 95)) == "[###################-] 95/100  0s left"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "line"),
+    [
+        pytest.param((10, 20, 10), "20/100  8s left", id="one line"),
+        pytest.param((10, 20, 30, 20, 40), "40/100  8s left", id="and another step after it"),
+        pytest.param((10, 20, 30, 20, 20, 20, 20), "30/100  7s left", id="lines of many ranks"),
+        pytest.param((10, 20, 30, 10, 20, 30), "30/100  7s left", id="two steps of a slow rank"),
+        pytest.param((20, 10), "20/100", id="the first line was read in part of a log"),
+    ],
+)
+def test_a_late_line_of_another_rank_changes_nothing(numbers, line):
+    assert shown(*steps(*numbers)).endswith(line)
+
+
+def test_the_pace_is_known_with_any_number_of_ranks():
+    progress = ProgramProgress()
+    for time, line in enumerate(steps(10, 20)):
+        for _ in range(100):
+            progress.note(line.encode(), time)
+    assert progress.line.endswith("20/100  8s left")
+
+
+def test_the_line_has_what_was_said_last_about_a_step():
+    said = ["progress: step=1 total=2 loss=2", "progress: step=1 total=2 loss=1"]
+    assert shown(*said).endswith("1/2  loss 1")
 
 
 @pytest.mark.parametrize("tag", ["[0]<stdout>:", "[1,0]<stdout>: ", "2026-11-18 worker-0 | "])

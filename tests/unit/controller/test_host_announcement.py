@@ -1,12 +1,14 @@
 """How a running launcher learns about a changed list of hosts."""
 
-from datetime import timedelta
+import json
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 
 from mpi_operator.api import annotations
-from mpi_operator.controller.host_announcement import scale_down_delay, stored_change
+from mpi_operator.controller.host_announcement import stored_change
+from mpi_operator.controller.leaving_workers import remaining_times, stored_departures
 from mpi_operator.controller.replacement import stored_counts
 from mpi_operator.kube import errors
 from mpi_operator.kube.resources import PODS, ROLES, Key
@@ -17,6 +19,7 @@ from tests.support.observations import (
     a_config_map,
     a_job,
     a_launcher_pod,
+    a_worker,
     observed,
 )
 from tests.support.worlds import World, running_world
@@ -40,6 +43,15 @@ def announced(world):
 
 def changed(world):
     return notes(world.config_map).get(CHANGED)
+
+
+def running(world):
+    """The workers that are not being deleted."""
+    return {
+        pod["metadata"]["name"]
+        for pod in world.cluster.all(PODS)
+        if "worker" in pod["metadata"]["name"] and "deletionTimestamp" not in pod["metadata"]
+    }
 
 
 def mark(world, index, cost):
@@ -162,6 +174,102 @@ def test_a_job_chooses_how_long_workers_that_leave_still_run(text, seconds):
         world.settle()
     world.rest()
     assert set(world.pods) == {"pi-worker-0"}
+
+
+CHANGES = [
+    pytest.param(lambda world, time: world.scale(3 - time), id="others leave"),
+    pytest.param(lambda world, time: world.scale(3 + time % 2), id="one joins and leaves"),
+    pytest.param(lambda world, _: world.worker_vanishes(0), id="one is lost again and again"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_worker_leaves_in_time_whatever_else_changes(change):
+    world = running_world(5, annotations={annotations.SCALE_DOWN_DELAY: "10"})
+    world.scale(3)
+    world.settle()
+    for time in (1, 2):
+        world.pass_time(4)
+        change(world, time)
+        world.settle()
+        world.worker_runs(0)
+        world.restart()
+    world.pass_time(1.9)
+    world.settle()
+    assert "pi-worker-4" in running(world)
+    world.pass_time(0.2)
+    world.settle()
+    assert "pi-worker-4" not in running(world)
+
+
+def test_workers_leave_one_by_one_while_the_list_keeps_changing():
+    world = running_world(8, annotations={annotations.SCALE_DOWN_DELAY: "1m"})
+    for size in range(7, 1, -1):
+        world.scale(size)
+        world.settle()
+        world.pass_time(20)
+        world.settle()
+        # Each has a minute, in which two more are told to leave.
+        assert len(running(world)) == min(size + 2, 8)
+        world.restart()
+
+
+def test_every_worker_has_all_of_its_delay():
+    world = running_world(3, annotations={annotations.SCALE_DOWN_DELAY: "10"})
+    world.scale(2)
+    world.settle()
+    world.pass_time(9)
+    world.scale(1)
+    world.settle()
+    left = []
+    for second in range(9, 20):
+        world.settle()
+        left.append((second, len(running(world))))
+        world.pass_time(1)
+    assert left == [(9, 3), *((second, 2) for second in range(10, 19)), (19, 1)]
+
+
+def test_a_worker_of_a_launcher_that_cannot_be_told_leaves_though_the_list_changes():
+    world = running_world(4)
+    world.client.refuse("patch Pod", refused(403))
+    for seconds in range(0, 45, 5):
+        world.scale(3 if seconds % 10 else 2)
+        world.reconcile()
+        world.pass_time(5)
+    world.reconcile()
+    assert "pi-worker-3" not in running(world)
+
+
+def test_only_a_list_that_changes_while_workers_leave_stores_when_they_do():
+    world = running_world(4)
+    world.scale(3)
+    world.settle()
+    assert annotations.WORKERS_LEAVING not in notes(world.config_map)
+    before = announced(world)
+    world.pass_time(1)
+    world.scale(2)
+    world.settle()
+    departures = json.loads(notes(world.config_map)[annotations.WORKERS_LEAVING])
+    assert list(departures) == ["3"]
+    assert datetime.fromisoformat(departures["3"]) == datetime.fromisoformat(before)
+
+
+def test_a_worker_that_came_back_and_leaves_again_has_a_new_delay():
+    world = running_world(3)
+    for size in (2, 1, 3, 2):
+        world.scale(size)
+        world.settle()
+        world.pass_time(2)
+    world.settle()
+    assert len(running(world)) == 3
+
+
+@pytest.mark.parametrize("text", ["", "soon", "[]", '{"x": 1}', '{"2": "2026-03-01T12:00:00"}'])
+def test_departures_that_are_none_are_ignored(text):
+    stored = a_config_map(a_job())
+    note = {annotations.WORKERS_LEAVING: text}
+    stored = replace(stored, metadata=replace(stored.metadata, annotations=note))
+    assert stored_departures(stored) == {}
 
 
 def test_a_worker_that_is_wanted_again_in_time_stays():
@@ -289,8 +397,9 @@ def test_a_wrong_clock_does_not_keep_workers_for_long():
     pod = a_launcher_pod(job)
     tomorrow = NOW + timedelta(days=1)
     told = replace(pod.metadata, annotations={ANNOUNCED: tomorrow.isoformat()})
-    seen = observed(job, launcher_pods=(replace(pod, metadata=told),))
-    assert scale_down_delay(seen, tomorrow, NOW) is None
+    surplus = (a_worker(job, 5),)
+    seen = observed(job, launcher_pods=(replace(pod, metadata=told),), worker_pods=surplus)
+    assert remaining_times(seen, tomorrow, {}, NOW) == {}
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "99999999999", "²"])

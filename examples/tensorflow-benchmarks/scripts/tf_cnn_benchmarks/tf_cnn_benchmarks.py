@@ -48,14 +48,21 @@ OPTIMIZERS: dict[str, Callable[[argparse.Namespace], tf.keras.optimizers.Optimiz
 }
 
 
+def positive(text: str) -> int:
+    """A number of things of which there must be one."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
 def parsed_flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     add = parser.add_argument
     add("--model", choices=MODELS, default="trivial")
-    add("--batch_size", type=int, default=64, metavar="N", help="Images per rank and step")
-    add("--num_batches", type=int, default=100, metavar="N", help="Measured steps")
+    add("--batch_size", type=positive, default=64, metavar="N", help="Images per rank and step")
+    add("--num_batches", type=positive, default=100, metavar="N", help="Measured steps")
     add("--num_warmup_batches", type=int, default=10, metavar="N", help="Steps before those")
-    add("--display_every", type=int, default=10, metavar="N", help="Steps between two lines")
+    add("--display_every", type=positive, default=10, metavar="N", help="Steps between two lines")
     add("--variable_update", choices=["horovod"], default="horovod")
     add("--device", choices=["cpu", "gpu"], help="Default: gpu if there is one")
     add("--data_format", choices=["NHWC", "NCHW"], help="Default: NCHW on a GPU, else NHWC")
