@@ -9,10 +9,10 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pytest
 import yaml
@@ -36,7 +36,8 @@ SIMPLE = EXAMPLES / "v1alpha1" / "mpi-job-simple.yaml"
 BENCHMARK = EXAMPLES / "v1alpha2" / "tensorflow-benchmarks.yaml"
 IMAGE = "mpioperator/horovod-examples:0.28.1"
 BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
-# TensorFlow takes its time to start, and a kubelet up to 90 seconds to update the list of hosts.
+# TensorFlow takes its time to start on two cores. How soon a job follows a change of its size is
+# measured by `make bench-elastic`.
 PATIENCE = 240
 
 pytestmark = pytest.mark.timeout(1200)
@@ -56,6 +57,10 @@ class Step(NamedTuple):
     number: int
     loss: float
     ranks: int
+
+
+Change: TypeAlias = tuple[int, int]
+"""The numbers of ranks before and after."""
 
 
 async def steps(lab: Lab, name: str) -> list[Step]:
@@ -96,7 +101,7 @@ async def test_elastic_training_goes_on_while_workers_come_and_go(
     _patch_workers(cluster, lab, name, 2)
     await trains_with(lab, name, 2)
 
-    assert await _trained_on(lab, name) == [2, 3, 2, 1, 2]
+    assert await _trained_on(lab, name, losses={(3, 2)}) == [2, 3, 2, 1, 2]
 
 
 async def test_elastic_training_survives_the_loss_of_a_pod_and_of_a_node(
@@ -122,7 +127,8 @@ async def test_elastic_training_survives_the_loss_of_a_pod_and_of_a_node(
     await asyncio.to_thread(cluster.join_node, LOST)
     await trains_with(lab, name, 3)
 
-    sizes = await _trained_on(lab, name)
+    # It only shrinks by losses, and grows without any.
+    sizes = await _trained_on(lab, name, losses={*combinations((3, 2, 1), 2)})
     assert sizes[:4] == [3, 2, 3, left], sizes
     assert sizes[-1] == 3, sizes
     assert not await lab.has_event(name, "HostBlacklisted")
@@ -152,22 +158,28 @@ async def _is_reported_as_blacklisted(lab: Lab, name: str, worker: str) -> None:
     assert message in running["message"]
 
 
-async def _trained_on(lab: Lab, name: str) -> list[int]:
-    """The numbers of ranks, one after the other. No step is lost, and the loss falls."""
+async def _trained_on(lab: Lab, name: str, losses: set[Change]) -> list[int]:
+    """The numbers of ranks, one after the other. No step is lost, and the loss falls.
+
+    Only in the changes in `losses` was a rank killed.
+    """
     done = await steps(lab, name)
     assert done[0].number == 1
-    assert all(_follows(before, after) for before, after in pairwise(done)), done
+    assert all(_follows(before, after, losses) for before, after in pairwise(done)), done
     phases = [list(each) for _, each in groupby(done, key=lambda step: step.ranks)]
-    losses = [mean(step.loss for step in phase) for phase in phases]
-    assert all(after < before for before, after in pairwise(losses)), losses
+    means = [mean(step.loss for step in phase) for phase in phases]
+    assert all(after < before for before, after in pairwise(means)), means
     assert await lab.restarts(name) == 0
     return [phase[0].ranks for phase in phases]
 
 
-def _follows(before: Step, after: Step) -> bool:
-    """Whether no step was lost. The last one is repeated if only the rank that died had it."""
-    has_changed = after.ranks != before.ranks
-    return after.number == before.number + 1 or (has_changed and after.number == before.number)
+def _follows(before: Step, after: Step, losses: set[Change]) -> bool:
+    """Whether a step is the next one, or the same again: only the rank that died may have had it.
+
+    Ranks that leave in time, and those that join, repeat nothing.
+    """
+    has_lost = (before.ranks, after.ranks) in losses
+    return after.number == before.number + 1 or (has_lost and after.number == before.number)
 
 
 def _with_small_requests(path: Path) -> Manifest:
