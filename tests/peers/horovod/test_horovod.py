@@ -39,6 +39,7 @@ BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
 # TensorFlow takes its time to start on two cores. How soon a job follows a change of its size is
 # measured by `make bench-elastic`.
 PATIENCE = 240
+LONG = 30  # steps
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -69,15 +70,17 @@ async def steps(lab: Lab, name: str) -> list[Step]:
     return [Step(int(number), float(loss), int(ranks)) for number, loss, ranks in lines]
 
 
-async def trains_with(lab: Lab, name: str, ranks: int, seconds: float = PATIENCE) -> None:
-    """Wait until the last ten steps were done by this many ranks."""
+async def trains_with(
+    lab: Lab, name: str, ranks: int, seconds: float = PATIENCE, *, count: int = 10
+) -> None:
+    """Wait until the last ten steps, or so many, were done by this many ranks."""
 
     async def is_true() -> bool:
         launchers = await lab.launchers(name)
         if not any(pod["status"].get("phase") == "Running" for pod in launchers):
             return False
-        last = (await steps(lab, name))[-10:]
-        return len(last) == 10 and {step.ranks for step in last} == {ranks}
+        last = (await steps(lab, name))[-count:]
+        return len(last) == count and {step.ranks for step in last} == {ranks}
 
     await lab.eventually(name, is_true, seconds)
 
@@ -88,7 +91,7 @@ async def test_elastic_training_goes_on_while_workers_come_and_go(
     """The whole job, with nothing but its requests lowered: 2, 3, one killed, 1 and 2 workers."""
     name = "tensorflow-mnist-elastic"
     _create(cluster, lab, _with_small_requests(ELASTIC))
-    await trains_with(lab, name, 2)
+    await trains_with(lab, name, 2, count=LONG)
     monkeypatch.setenv("KUBE_EDITOR", "sed -i 's/replicas: 2/replicas: 3/'")
     cluster.kubectl("edit", f"mpijobs.v1.kubeflow.org/{name}", "-n", lab.namespace)
     await trains_with(lab, name, 3)
@@ -112,7 +115,7 @@ async def test_elastic_training_survives_the_loss_of_a_pod_and_of_a_node(
     name = job["metadata"]["name"] = "survivor"
     _prepare_for_losses(job)
     _create(cluster, lab, job)
-    await trains_with(lab, name, 3)
+    await trains_with(lab, name, 3, count=LONG)
 
     cluster.kubectl("delete", "pod", f"{name}-worker-2", "-n", lab.namespace)
     await trains_with(lab, name, 2)
@@ -167,8 +170,12 @@ async def _trained_on(lab: Lab, name: str, losses: set[Change]) -> list[int]:
     assert done[0].number == 1
     assert all(_follows(before, after, losses) for before, after in pairwise(done)), done
     phases = [list(each) for _, each in groupby(done, key=lambda step: step.ranks)]
-    means = [mean(step.loss for step in phase) for phase in phases]
+    means = list(map(_mean_loss, phases))
     assert all(after < before for before, after in pairwise(means)), means
+    assert _is_long(phases[0])
+    for phase in filter(_is_long, phases):
+        third = len(phase) // 3
+        assert _mean_loss(phase[-third:]) < _mean_loss(phase[:third]), phase
     assert await lab.restarts(name) == 0
     return [phase[0].ranks for phase in phases]
 
@@ -180,6 +187,15 @@ def _follows(before: Step, after: Step, losses: set[Change]) -> bool:
     """
     has_lost = (before.ranks, after.ranks) in losses
     return after.number == before.number + 1 or (has_lost and after.number == before.number)
+
+
+def _is_long(phase: list[Step]) -> bool:
+    """Whether the loss certainly falls by more than its noise, which takes longer and longer."""
+    return len(phase) >= LONG and phase[-1].number >= 1.5 * phase[0].number
+
+
+def _mean_loss(part: list[Step]) -> float:
+    return mean(step.loss for step in part)
 
 
 def _with_small_requests(path: Path) -> Manifest:
