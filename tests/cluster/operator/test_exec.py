@@ -11,11 +11,12 @@ import pytest
 from devcluster import image_builds
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
-from mpi_operator.api.annotations import EXEC, LOST_WORKERS, TRANSPORT
+from mpi_operator.api.annotations import EXEC, LOST_WORKERS, SCALE_DOWN_DELAY, TRANSPORT
 from mpi_operator.build import scripts
 from mpi_operator.controller.exec_access import RBAC_FILE
 from mpi_operator.kube.resources import (
     NAMESPACES,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
@@ -173,20 +174,36 @@ def _survives_a_cut(name: str, flavour: Flavour) -> Manifest:
     return made
 
 
-async def test_a_new_worker_is_permitted_and_the_launcher_waits_for_it(lab: Lab) -> None:
-    await lab.submit(launching("pi", f"{KUBEXEC} pi-worker-1 hostname; sleep 1"))
+async def test_the_permission_follows_the_workers_and_the_launcher_waits_for_a_new_one(
+    lab: Lab, cluster: Cluster
+) -> None:
+    until_told = "until test -e /tmp/go; do sleep 0.2; done"
+    job = launching("pi", f"{KUBEXEC} pi-worker-1 hostname; {until_told}")
+    job["metadata"]["annotations"][SCALE_DOWN_DELAY] = "0s"
+    await lab.submit(job)
     await lab.prints("pi", f"{scripts.EVENT}{scripts.Event.WAITING} worker=pi-worker-1")
-    before = await lab.client.get(ROLES, "pi-launcher", lab.namespace)
+    assert await _permitted(lab) == ["pi-worker-0"]
     # What somebody else took away comes back with it.
     await lab.client.patch(ROLE_BINDINGS, "pi-launcher", {"subjects": None}, lab.namespace)
 
     await lab.scale("pi", 2)
+    await lab.prints("pi", "\npi-worker-1")
+    assert await _permitted(lab) == ["pi-worker-0", "pi-worker-1"]
 
+    await lab.scale("pi", 1)
+    await lab.gone(PODS, "pi-worker-1")
+    assert await _permitted(lab) == ["pi-worker-0"]
+    [launcher] = await lab.pod_names("pi", "launcher")
+    cluster.kubectl("exec", "-n", lab.namespace, launcher, "--", "touch", "/tmp/go")
     await lab.succeeds("pi")
     assert (await lab.log("pi")).splitlines()[-1] == "pi-worker-1"
-    after = await lab.client.get(ROLES, "pi-launcher", lab.namespace)
-    assert [each["resourceNames"] for each in before["rules"]] == [["pi-worker-0"]]
-    assert [each["resourceNames"] for each in after["rules"]] == [["pi-worker-0", "pi-worker-1"]]
+
+
+async def _permitted(lab: Lab) -> list[str]:
+    """Into which pods the launcher of the job `pi` may exec."""
+    [rule] = (await lab.client.get(ROLES, "pi-launcher", lab.namespace))["rules"]
+    names: list[str] = rule["resourceNames"]
+    return names
 
 
 async def test_a_launcher_may_exec_into_its_own_workers_and_do_nothing_else(

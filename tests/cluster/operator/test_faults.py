@@ -97,19 +97,26 @@ async def test_a_drained_node_costs_a_job_a_try_and_no_more(lab: Lab, cluster: C
 
 
 # The mpirun of Open MPI 5.0 says that it lost a daemon and gives up, and mostly ends with 0.
-async def test_a_launcher_that_ends_well_though_it_lost_a_worker_has_failed(lab: Lab) -> None:
-    strict, usual, script = map(_tried_once, ("strict", "usual", "script"))
+async def test_a_launcher_that_ends_well_though_it_lost_a_worker_fails_without_tries_left(
+    lab: Lab,
+) -> None:
+    strict, usual, script, twice = map(_tried_once, ("strict", "usual", "script", "twice"))
     strict["metadata"]["annotations"] = {LOST_WORKERS: "fail"}
     _go_on_with(script, "sleep", "1")
-    await asyncio.gather(*(started(lab, each) for each in (strict, usual, script)))
+    twice["spec"]["runPolicy"]["backoffLimit"] = 1
+    await asyncio.gather(*(started(lab, each) for each in (strict, usual, script, twice)))
 
-    for name in ("strict", "usual", "script"):
+    for name in ("strict", "usual", "script", "twice"):
         await lab.kill(f"{name}-worker-1")
+    await lab.eventually("twice", partial(_runs_in_try, lab, "twice", 2), 90)
+    await lab.kill("twice-worker-1")
 
-    for name in ("strict", "usual"):
+    for name in ("strict", "usual", "twice"):
         failed = await lab.fails(name)
         assert failed["reason"] in ("WorkerLost", "BackoffLimitExceeded")
         assert f"{name}-worker-1" in failed["message"]
+    assert await _tries(lab, "twice") == 2
+    assert len(await lab.event_messages("twice", "LauncherRestarted")) == 1
     # Whether this one fails depends on whether the remote shell reported the loss in time.
     await lab.ends("script")
     assert "script-worker-1" in (await lab.status("script"))["conditions"][-1]["message"]
@@ -128,6 +135,19 @@ async def test_a_worker_that_finishes_while_it_is_deleted_is_not_lost(lab: Lab) 
     await lab.succeeds("pi")
     assert await lab.ranks("pi") == one_rank_each("pi")
     assert not await lab.has_event("pi", "WorkerLost"), await lab.account("pi")
+
+
+async def _runs_in_try(lab: Lab, name: str, number: int) -> bool:
+    """Whether the ranks of a job run, and the launcher has been started so many times."""
+    running = [pod for pod in await lab.launchers(name) if pod["status"]["phase"] == "Running"]
+    if not running or await _tries(lab, name) != number:
+        return False
+    return "rank 1 of 2" in await lab.pod_log(running[0]["metadata"]["name"])
+
+
+async def _tries(lab: Lab, name: str) -> int:
+    """How many launchers there have been; for a job whose containers are not restarted."""
+    return len(await lab.launchers(name))
 
 
 def _tried_once(name: str, pod: Manifest | None = None) -> Manifest:

@@ -13,7 +13,7 @@ from devcluster.cluster import Cluster
 from mpi_operator.kube.resources import Manifest
 from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
-from tests.cluster.operator.pi import Overrides, one_rank_each, pi
+from tests.cluster.operator.pi import OPEN_MPI, Overrides, one_rank_each, pi
 from tests.support import pod_groups
 from tests.support.pod_groups import SCHEDULER_PLUGINS, VOLCANO
 
@@ -63,18 +63,26 @@ async def test_a_gang_that_cannot_fit_waits_and_starts_when_it_can(
 
 
 @COSCHEDULED
-async def test_a_gang_that_fits_starts_together(lab: Lab, gang_scheduling: None) -> None:
-    await lab.submit(pi())
-    await lab.eventually("pi", lambda: _has_group(lab))
-    group = await lab.client.get(SCHEDULER_PLUGINS, "pi", lab.namespace)  # goes with the job's end
+async def test_a_gang_that_fits_starts_together_and_its_group_follows_its_size(
+    lab: Lab, cluster: Cluster, gang_scheduling: None
+) -> None:
+    command = " ".join(OPEN_MPI.command())
+    script = f"trap 'exit 1' TERM; until test -e /tmp/go; do sleep 0.2; done; exec {command}"
+    await lab.submit(pi(overrides=Overrides(launcher={"command": ["sh", "-c", script]})))
+    await lab.eventually("pi", lambda: _runs_with(lab, workers=2), 90)
+    assert await _members(lab) == {"pi": 3}
 
+    await lab.scale("pi", 3)
+    await lab.eventually("pi", lambda: _runs_with(lab, workers=3), 90)
+    assert await _members(lab) == {"pi": 4}
+    await lab.scale("pi", 2)
+    await lab.eventually("pi", lambda: _runs_with(lab, workers=2))
+    assert await _members(lab) == {"pi": 3}
+
+    [launcher] = await lab.pod_names("pi", "launcher")
+    cluster.kubectl("exec", "-n", lab.namespace, launcher, "--", "touch", "/tmp/go")
     await lab.succeeds("pi")
-
     assert await lab.ranks("pi") == one_rank_each("pi")
-    assert group["spec"]["minMember"] == 3
-    pods = await lab.pods("pi")
-    assert {pod["spec"]["schedulerName"] for pod in pods} == {SCHEDULER}
-    assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in pods} == {"pi"}
 
 
 @FOR_VOLCANO
@@ -101,8 +109,21 @@ async def test_a_gang_waits_for_volcano_which_learns_what_it_needs(
     assert await _are_pending(lab)
 
 
-async def _has_group(lab: Lab) -> bool:
-    return await lab.find(SCHEDULER_PLUGINS, "pi") is not None
+async def _runs_with(lab: Lab, *, workers: int) -> bool:
+    """Whether so many workers and the launcher run, all of them placed as members of the gang."""
+    pods = await lab.all_pods("pi")
+    return len(pods) == 1 + workers and all(
+        pod["status"]["phase"] == "Running"
+        and pod["spec"]["schedulerName"] == SCHEDULER
+        and pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "pi"
+        for pod in pods
+    )
+
+
+async def _members(lab: Lab) -> dict[str, int]:
+    """All groups of the namespace, and how many pods each has to start together."""
+    groups = (await lab.client.list(SCHEDULER_PLUGINS, lab.namespace)).items
+    return {each["metadata"]["name"]: each["spec"]["minMember"] for each in groups}
 
 
 async def _waits(lab: Lab) -> bool:

@@ -21,6 +21,7 @@ _CLUSTER_QUEUES = Resource(_API, _VERSION, "clusterqueues", "ClusterQueue", name
 POOL = {"example.com/pool": "reserved"}
 POOL_LABEL = "example.com/pool=reserved"  # only node-1 has it
 HOST = "kubernetes.io/hostname"
+PODSET = f"{_API}/podset"
 _PRIORITIES = {"low": 10, "high": 1000}
 _IMPLEMENTATION = "spec.mpiImplementation"  # v1 does not have it
 _CPU = {"resources": {"requests": {"cpu": "100m"}}}

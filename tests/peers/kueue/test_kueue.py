@@ -6,11 +6,20 @@ from pathlib import Path
 import pytest
 
 from devcluster.cluster import Cluster
+from mpi_operator.api.labels import REPLICA_INDEX
 from mpi_operator.kube.resources import Manifest, Resource
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
 from tests.peers.flyte.executions import LABELS, PATIENCE, QUEUED, RUNNING, Execution, Flyte
-from tests.peers.kueue.queues import HOST, POOL, Queue, on_one_host, waiting, with_pod_metadata
+from tests.peers.kueue.queues import (
+    HOST,
+    PODSET,
+    POOL,
+    Queue,
+    on_one_host,
+    waiting,
+    with_pod_metadata,
+)
 from tests.support.waiting import until
 
 VERSIONS = ("v2beta1", "v1")
@@ -100,13 +109,28 @@ async def test_a_job_that_has_to_be_on_one_host_is(
 ) -> None:
     await host_queue.submit(on_one_host(waiting("pi", version)))
     await lab.runs("pi")
+    await _is_on_one_host(lab, "pi")
 
-    pods = await lab.pods("pi")
+    await host_queue.stop("HoldAndDrain")
+    await _is_suspended(lab, "pi")
+    await host_queue.stop("None")
+    await lab.runs("pi")
 
-    assert len(pods) == 3
-    assert all(pod["spec"]["nodeSelector"][HOST] == pod["spec"]["nodeName"] for pod in pods)
-    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
+    await _is_on_one_host(lab, "pi")
     await host_queue.finish("pi")
+
+
+async def _is_on_one_host(lab: Lab, name: str) -> None:
+    """Check that every pod is on the host that Kueue chose, and has the labels it goes by."""
+    pods = await lab.pods(name)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
+    assert all(pod["spec"]["nodeSelector"][HOST] == pod["spec"]["nodeName"] for pod in pods)
+    labels = [pod["metadata"]["labels"] for pod in pods]
+    assert sorted((each[PODSET], each.get(REPLICA_INDEX)) for each in labels) == [
+        ("launcher", None),
+        ("worker", "0"),
+        ("worker", "1"),
+    ]
 
 
 async def test_a_v1_job_reads_as_it_was_written_and_shows_what_kueue_changed(
@@ -129,7 +153,7 @@ async def test_a_v1_job_reads_as_it_was_written_and_shows_what_kueue_changed(
     for role, replica in read["spec"]["mpiReplicaSpecs"].items():
         template = replica["template"]
         assert template["spec"]["nodeSelector"] == POOL
-        assert template["metadata"]["labels"]["kueue.x-k8s.io/podset"] == role.lower()
+        assert template["metadata"]["labels"][PODSET] == role.lower()
 
     await queue.stop("HoldAndDrain")
     await _is_suspended(lab, "pi")
