@@ -12,11 +12,11 @@ func execute(arguments []string) int {
 		err = fmt.Errorf("a pod and, after --, a command are required")
 	}
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	known, err := loadConfig()
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	if given.namespace == "" {
 		given.namespace = known.namespace
@@ -31,11 +31,11 @@ func execute(arguments []string) int {
 		stderr:    os.Stderr,
 	})
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	code, err := opened.run()
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, "command terminated with exit code", code)
@@ -43,7 +43,7 @@ func execute(arguments []string) int {
 	return code
 }
 
-func complain(err error) int {
+func fail(err error) int {
 	fmt.Fprintln(os.Stderr, "error:", err)
 	return 1
 }

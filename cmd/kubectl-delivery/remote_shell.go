@@ -45,11 +45,11 @@ func remoteShell(arguments []string) int {
 	os.Unsetenv(starterProcess)
 	given, err := parseOurs(arguments)
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	host, command, err := hostAndCommand(given.command)
 	if err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	return newShell(given.container, host, command, starter).run(command, first)
 }

@@ -26,7 +26,7 @@ func supervise() int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	if err := child.Start(); err != nil {
-		return complain(err)
+		return fail(err)
 	}
 	go func() {
 		for range signals {

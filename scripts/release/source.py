@@ -21,10 +21,6 @@ class Source:
     epoch: int
     """When it was committed, in seconds: the time of all files in the archives."""
 
-    @property
-    def is_development(self) -> bool:
-        return ".dev" in self.version
-
 
 def export(checkout: Path, directory: Path, tag: str = "") -> Source:
     """Write the files of the current commit to a directory."""

@@ -28,6 +28,9 @@ A_WHILE = timedelta(minutes=5)
 PLAIN = Settings()
 VOLCANO = Settings(gang_scheduler="volcano")
 PLUGINS = Settings(gang_scheduler="bunch")
+# As `test_status` and `test_old_readers` pin them, for all tests in which they are a detail.
+RUNNING_MESSAGE = "MPIJob lab/pi is running."
+SUCCEEDED_MESSAGE = "MPIJob lab/pi successfully completed."
 _REMEMBERED = {field.name for field in fields(JobState)}
 
 

@@ -15,7 +15,7 @@ def main_container(job: MPIJob, replica: ReplicaSpec) -> Manifest:
 
 
 def launcher_command_line(job: MPIJob) -> str:
-    """What the launcher runs, as far as its template tells: a script hides what is in it."""
+    """What the launcher runs, as far as its template shows: a script hides what is in it."""
     container = main_container(job, job.spec.launcher)
     return " ".join(map(str, (*(container.get("command") or ()), *(container.get("args") or ()))))
 

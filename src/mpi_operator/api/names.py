@@ -27,7 +27,12 @@ def ssh_secret(job: MPIJob) -> str:
 
 def launcher(job: MPIJob) -> str:
     """The launcher's Job, and the host name of its pod."""
-    return f"{job.metadata.name}-launcher"
+    return launcher_of(job.metadata.name)
+
+
+def launcher_of(job_name: str) -> str:
+    """The same for a job of which only the name is known."""
+    return f"{job_name}-launcher"
 
 
 def launcher_access(job: MPIJob) -> str:

@@ -1,4 +1,4 @@
-"""How many ranks a launcher asks its MPI for, as far as its command line tells.
+"""How many ranks a launcher asks its MPI for, as far as its command line shows.
 
 Only to permit more of them than the job has slots, which is harmless where it was misread: the
 option of another program changes nothing about where ranks run.

@@ -15,7 +15,7 @@ from mpi_operator.api.profiles import PROFILES, Profile
 from mpi_operator.api.types import VERSION, Manifest
 
 from .clean_manifest import cleaned, without_defaults
-from .places import MISSING, at, given
+from .manifest_values import MISSING, at, given
 
 _UNITS = {"gpus": "gpus_per_node", "processingUnits": "processing_units_per_node"}
 # Fields that an old version implies, by their path in v2beta1 and their own path if there is one.

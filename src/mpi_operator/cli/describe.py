@@ -13,11 +13,10 @@ from mpi_operator.kube.resources import EVENTS, PODS, Manifest
 
 from . import arguments, local_jobs, printers, reported_progress
 from .format import age, gist, table
-from .job_stream import detail_of
+from .job_stream import by_role_and_index, detail_of
 from .local_jobs import FinishedJob, LocalJob
 from .outcome import asynchronous
 from .pod_column import ENDED, state_of
-from .pod_order import by_role_and_index
 
 _INDENT = "  "
 _LAST_EVENTS = 20

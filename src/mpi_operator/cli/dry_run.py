@@ -1,4 +1,7 @@
-"""`mpijob run --dry-run`: what would run, as manifests for a cluster."""
+"""`mpijob run --dry-run`: what would run, as manifests for a cluster.
+
+A file of its own, because a job that runs does not load it.
+"""
 
 from mpi_operator.kube.resources import Manifest
 

@@ -7,8 +7,8 @@ from mpi_operator.api import annotations
 from mpi_operator.api.types import ReplicaType
 from mpi_operator.kube.resources import Manifest
 
+from .manifest_values import given
 from .outcome import InvalidInput
-from .places import given
 
 
 def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:

@@ -7,7 +7,7 @@ from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.kubelet.capacity import GPU
 
 from .environment import main_container
-from .places import given
+from .manifest_values import given
 
 
 def with_gpus(job: Manifest, count: int | None) -> Manifest:

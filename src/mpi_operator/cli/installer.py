@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mpi_operator.api.crd import v2beta1_only
 from mpi_operator.install.deployment import OWN_NAMESPACE
 from mpi_operator.install.installation import LABELS, NAME, Installation
-from mpi_operator.install.resources import resource_of
+from mpi_operator.install.installed_kinds import resource_of
 from mpi_operator.kube import errors
 from mpi_operator.kube.client import Selector
 from mpi_operator.kube.http import HttpClient

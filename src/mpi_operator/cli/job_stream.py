@@ -1,6 +1,7 @@
 """Everything that happens to a job, as one stream of updates from the watches of a cluster."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -261,6 +262,11 @@ class JobStream:
 
 def role_of(pod: Manifest) -> str:
     return labels.role_of((pod.get("metadata") or {}).get("labels") or {}) or ""
+
+
+def by_role_and_index(pod: Manifest) -> tuple[str, list[int]]:
+    """Sort key for pods that are shown: the launcher first, then the workers by index."""
+    return role_of(pod), [int(index) for index in re.findall(r"\d+$", pod["metadata"]["name"])]
 
 
 def has_ended(job: MPIJob) -> bool:

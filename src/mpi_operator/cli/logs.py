@@ -19,6 +19,7 @@ from .job_stream import (
     JobDeleted,
     Line,
     Update,
+    by_role_and_index,
     has_ended,
     role_of,
     starts_of,
@@ -26,7 +27,6 @@ from .job_stream import (
 )
 from .local_jobs import LocalJob, RunningJob
 from .outcome import CommandError, asynchronous
-from .pod_order import by_role_and_index
 from .progress import short
 
 

@@ -39,7 +39,7 @@ def _is_final(seen: Observed, worker: WorkerSpec, pod: Pod) -> bool:
 
 
 def _survives(job: MPIJob) -> bool:
-    """Whether the launcher continues without a worker that it lost, as far as the job tells."""
+    """Whether the launcher continues without a worker that it lost, as far as the job shows."""
     if policy := annotations.lost_workers(job.metadata.annotations):
         return policy == annotations.SURVIVE
     # As in `horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh`.

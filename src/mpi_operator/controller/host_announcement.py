@@ -74,7 +74,7 @@ def _announcements(seen: Observed, changed: datetime | None, now: datetime) -> I
 
 
 def running_launchers(seen: Observed) -> list[Pod]:
-    """The pods of the launcher that can be told anything."""
+    """The pods of the launcher that can be notified."""
     return [pod for pod in seen.launcher_pods if pod_state.is_running(pod)]
 
 
@@ -84,7 +84,7 @@ def _is_notified(pod: Pod, changed: datetime) -> bool:
 
 
 def announced_at(pod: Pod) -> datetime | None:
-    """When a launcher was last told of a change."""
+    """When a launcher was last notified of a change."""
     return _time(pod.metadata.annotations, annotations.HOSTS_ANNOUNCED)
 
 

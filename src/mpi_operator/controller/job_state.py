@@ -1,7 +1,8 @@
 """What this process remembers about a job between two reconciles.
 
-A restart loses all of it, which costs requests, repeated messages or a little time, but changes no
-verdict and no final message: docs/decisions/0004-what-is-remembered.md has the reason for each.
+A restart loses all of it. That costs requests, repeated messages or a little time, and never
+changes a verdict. It changes a final message in one case (`last_failure`):
+docs/decisions/0004-what-is-remembered.md explains each part.
 The reconciler owns the states; `remember` has the functions that compute the next one.
 """
 

@@ -63,10 +63,10 @@ def stopping_actions(seen: Observed) -> Iterator[Action]:
 
 def _creation(seen: Observed, job: MPIJob, settings: Settings, *, suspend: bool) -> Create:
     manifest = launcher_job.launcher_job(job, settings, suspend=suspend)
-    return Create(JOBS, manifest, _news(seen))
+    return Create(JOBS, manifest, _restart_policy_events(seen))
 
 
-def _news(seen: Observed) -> tuple[JobEvent, ...]:
+def _restart_policy_events(seen: Observed) -> tuple[JobEvent, ...]:
     template = seen.job.spec.launcher.template.get("spec") or {}
     if not template.get("restartPolicy"):
         return ()

@@ -259,12 +259,15 @@ def _began(seen: Observed) -> datetime | None:
 
 def _loss_message(seen: Observed, losses: Mapping[str, str]) -> str:
     name, how = next(iter(losses.items()))
-    others = f" and {len(losses) - 1} more" if len(losses) > 1 else ""
     total = seen.job.spec.worker_count
     count = "its only worker" if total == 1 else f"{len(losses)} of {total} workers"
+    if len(losses) > 1:
+        return (
+            f"Launcher lost {count} while it ran, including {name} ({how}), and exited with "
+            "code 0. Work on those workers probably did not complete"
+        )
     return (
-        f"Launcher lost {name} ({how}){others} while it ran ({count}), and exited with code 0. "
-        f"{_WORK_LOST}"
+        f"Launcher lost {name} ({how}), {count}, while it ran, and exited with code 0. {_WORK_LOST}"
     )
 
 

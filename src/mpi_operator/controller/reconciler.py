@@ -28,10 +28,13 @@ from .problems import Problem, most_important
 from .publish import Published, Publisher
 from .reconcile_limiter import ReconcileLimiter, Slot
 from .remember import (
+    FAILING_FOR_LONG,
     after_error,
     after_execution,
     after_publishing,
+    after_reading,
     after_success,
+    after_writes,
     permitted_stages,
     remember,
 )
@@ -131,28 +134,31 @@ class Reconciler:
     async def _report(
         self, seen: Observed, plan: Plan, outcome: Outcome, now: datetime, *, has_written: bool
     ) -> timedelta | None:
-        """Read the log if it is due, publish the status, and merge the waits of all steps."""
+        """Publish the status, read the log if it is due, and merge the waits of all steps.
+
+        Two cases end earlier, because the status is not stored: the log comes first, or another
+        writer was faster.
+        """
         refusal = self._states.of(seen.job).refusal
         problems = (*(refusal.problems if refusal else ()), *plan.problems)
         decided = decide_status(seen, problems, now)
         request = None if outcome.error else plan.log_request
         if request and _comes_first(request, seen, decided.status, has_written=has_written):
-            return await self._read_log(seen, request, now)
+            await self._read_log(seen, request, now)
+            return AT_ONCE
         try:
             published = await self._publish(seen, decided.status, problems, now)
         except (errors.Conflict, errors.NotFound):
-            return self._requeue_stale(seen)  # another writer was faster: the caches will show it
+            return self._stale_wait(seen, is_stale=True)  # the caches will show the other write
         _raise_error(outcome)
-        if published.is_stored and _has_finished(seen, decided.status):
-            return AT_ONCE  # now that the end is stored, clean up
-        if request and request.is_due:
-            return await self._read_log(seen, request, now)
-        if outcome.is_stale:
-            return self._requeue_stale(seen)
-        self._states.put(seen.job, replace(self._states.of(seen.job), stale_reconciles=0))
+        is_end_stored = published.is_stored and _has_finished(seen, decided.status)
+        if request and request.is_due and not is_end_stored:
+            await self._read_log(seen, request, now)
         wait = earliest(
+            AT_ONCE if is_end_stored else None,  # to clean up
+            self._stale_wait(seen, is_stale=outcome.is_stale),
             plan.requeue_after,
-            request.wait if request else None,
+            request.wait if request else None,  # none is left if the log was just read
             decided.requeue_after if published.is_stored else published.requeue_after,
             refusal.until - now if refusal else None,
         )
@@ -170,12 +176,11 @@ class Reconciler:
         self._states.put(seen.job, state)
         return outcome, bool(stages)
 
-    async def _read_log(self, seen: Observed, request: LogRequest, now: datetime) -> timedelta:
+    async def _read_log(self, seen: Observed, request: LogRequest, now: datetime) -> None:
         """Read the launcher's log. What it says is part of the status: plan again with it."""
         state = self._states.of(seen.job)
         reading = await self._log_reader.read(seen.job, request, state.log_reading, now)
-        self._states.put(seen.job, replace(state, log_reading=reading))
-        return AT_ONCE
+        self._states.put(seen.job, after_reading(state, reading))
 
     async def _publish(
         self, seen: Observed, status: MPIJobStatus, problems: Sequence[Problem], now: datetime
@@ -192,23 +197,26 @@ class Reconciler:
         self._count(seen, status)
         return published
 
-    def _requeue_stale(self, seen: Observed) -> timedelta:
+    def _stale_wait(self, seen: Observed, *, is_stale: bool) -> timedelta | None:
         """When to reconcile a job again whose caches are behind: later and later.
 
         What the caches learn brings the job back at once, so waiting costs nothing.
         """
-        state = self._states.of(seen.job)
-        state = self._states.put(
-            seen.job, replace(state, stale_reconciles=state.stale_reconciles + 1)
+        state = after_writes(self._states.of(seen.job), is_stale=is_stale)
+        self._states.put(seen.job, state)
+        return (
+            timedelta(seconds=_STALE.delay(state.stale_reconciles, random=0)) if is_stale else None
         )
-        return timedelta(seconds=_STALE.delay(state.stale_reconciles, random=0))
 
     def _report_failure(self, seen: Observed, error: Exception, now: datetime) -> None:
         """Record an event, once, for an error that persists; otherwise only the log has it."""
         before = self._states.of(seen.job)
         after = self._states.put(seen.job, after_error(before, now))
         if after.is_failure_reported and not before.is_failure_reported:
-            message = f"Reconcile has failed for 30s, retrying: {type(error).__name__}: {error}"
+            message = (
+                f"Reconcile has failed for {FAILING_FOR_LONG.seconds}s, retrying: "
+                f"{type(error).__name__}: {error}"
+            )
             self._publisher.record(seen.job, [warning("OperatorError", message)])
 
     def _count(self, seen: Observed, status: MPIJobStatus) -> None:
@@ -220,7 +228,7 @@ class Reconciler:
 
     def _forget(self, key: Key) -> None:
         self._states.forget(key)
-        self._metrics.forget_job(key.namespace, f"{key.name}-launcher")
+        self._metrics.forget_job(key.namespace, names.launcher_of(key.name))
 
 
 def _raise_error(outcome: Outcome) -> None:

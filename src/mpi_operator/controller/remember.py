@@ -10,7 +10,7 @@ from mpi_operator.kube.backoff import Backoff
 
 from .actions import Action, Delete, target
 from .execute import Outcome
-from .job_state import HostChange, JobState, Refusal
+from .job_state import HostChange, JobState, LogReading, Refusal
 from .launcher_log import current_reading
 from .launcher_status import latest_failure, restarts
 from .observed import Observed
@@ -20,7 +20,8 @@ from .publish import Published
 Stages: TypeAlias = Sequence[Sequence[Action]]
 
 _REFUSED = Backoff(base=2.0, cap=300.0)
-_FAILING_FOR_LONG = timedelta(seconds=30)
+# Errors that last so long are reported.
+FAILING_FOR_LONG = timedelta(seconds=30)
 
 
 def remember(state: JobState, seen: Observed, now: datetime) -> JobState:
@@ -78,6 +79,16 @@ def after_publishing(state: JobState, seen: Observed, published: Published) -> J
     )
 
 
+def after_reading(state: JobState, reading: LogReading) -> JobState:
+    """The state after the launcher's log was read, or that failed."""
+    return replace(state, log_reading=reading)
+
+
+def after_writes(state: JobState, *, is_stale: bool) -> JobState:
+    """The state after writes that have shown whether the caches are behind."""
+    return replace(state, stale_reconciles=state.stale_reconciles + 1 if is_stale else 0)
+
+
 def after_success(state: JobState) -> JobState:
     """The state after a reconcile that ended without an error."""
     is_clean = state.failing_since is None and not state.is_failure_reported
@@ -87,7 +98,7 @@ def after_success(state: JobState) -> JobState:
 def after_error(state: JobState, now: datetime) -> JobState:
     """The state after a reconcile that ended with an error: reported once, if it lasts."""
     since = state.failing_since or now
-    is_reported = state.is_failure_reported or now - since >= _FAILING_FOR_LONG
+    is_reported = state.is_failure_reported or now - since >= FAILING_FOR_LONG
     return replace(state, failing_since=since, is_failure_reported=is_reported)
 
 

@@ -239,6 +239,7 @@ def _with_state(
         return with_condition(known, kind, _TRUE, state.reason, state.message, now=now)
     stored = conditions.condition(known, kind)
     reported = Problem(state.reason, shortened(f"{state.message} {problem.message}"))
+    # This only decides whether 30s are waited: a message that was reworded costs one delay.
     is_first = stored is None or not stored.is_true or stored.message == state.message
     return _with_problem(known, _TRUE, reported, now, kind=kind, at_once=is_first)
 

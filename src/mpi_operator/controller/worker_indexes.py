@@ -4,6 +4,8 @@ When a job shrinks, the workers that are cheapest to lose go first, as their ann
 (`controller.kubernetes.io/pod-deletion-cost`, as for ReplicaSets), and of equal ones the highest
 number. So a number in the middle may become free. The hostfile says which ones the job has, and
 survives a restart. A job that grows gets the lowest free numbers.
+
+A file of its own, apart from `observed`: it is a pure rule over numbers, and tested as such.
 """
 
 from collections.abc import Mapping

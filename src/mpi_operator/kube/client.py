@@ -92,7 +92,6 @@ class Page(msgspec.Struct, frozen=True):
 
     items: list[msgspec.Raw]
     resource_version: str
-    is_last: bool
 
 
 class Listing(msgspec.Struct, frozen=True):

@@ -38,14 +38,11 @@ class _Entry(msgspec.Struct, rename="camel"):
     name: str
     kind: str
     namespaced: bool
-    verbs: list[str] | None = None  # Go writes empty lists as null
-    short_names: tuple[str, ...] | None = None
-    categories: tuple[str, ...] | None = None
     storage_version_hash: str = ""
 
 
 class _Entries(msgspec.Struct):
-    resources: list[_Entry] | None = None
+    resources: list[_Entry] | None = None  # Go writes empty lists as null
 
 
 _decode_version = msgspec.json.Decoder(_Version).decode
@@ -56,13 +53,9 @@ _decode_entries = msgspec.json.Decoder(_Entries).decode
 
 @dataclass(frozen=True)
 class Served:
-    """A kind that the server serves, and its verbs."""
+    """A kind that the server serves."""
 
     resource: Resource
-    verbs: frozenset[str]
-    short_names: tuple[str, ...]
-    categories: tuple[str, ...]
-    subresources: frozenset[str]
     storage_version_hash: str = ""  # another one means another storage version
 
 
@@ -85,30 +78,14 @@ async def served(client: HttpClient, api_version: str) -> list[Served]:
         entries = (await _answer(client, root, _decode_entries)).resources or []
     except errors.NotFound:
         return []
-    return [_served(api_version, entry, entries) for entry in entries if "/" not in entry.name]
+    # The others, such as `jobs/status`, are subresources.
+    return [_served(api_version, entry) for entry in entries if "/" not in entry.name]
 
 
-async def serves(client: HttpClient, resource: Resource) -> bool:
-    """Whether the server serves this kind in this version."""
-    return any(
-        each.resource.plural == resource.plural
-        for each in await served(client, resource.api_version)
-    )
-
-
-def _served(api_version: str, entry: _Entry, entries: list[_Entry]) -> Served:
+def _served(api_version: str, entry: _Entry) -> Served:
     group, _, version = api_version.rpartition("/")
-    prefix = entry.name + "/"
-    return Served(
-        Resource(group, version, entry.name, entry.kind, namespaced=entry.namespaced),
-        verbs=frozenset(entry.verbs or ()),
-        short_names=entry.short_names or (),
-        categories=entry.categories or (),
-        subresources=frozenset(
-            other.name.removeprefix(prefix) for other in entries if other.name.startswith(prefix)
-        ),
-        storage_version_hash=entry.storage_version_hash,
-    )
+    resource = Resource(group, version, entry.name, entry.kind, namespaced=entry.namespaced)
+    return Served(resource, entry.storage_version_hash)
 
 
 def _preferred_first(group: _Group) -> list[str]:

@@ -124,7 +124,7 @@ class HttpClient:
             request = requests.page(resource, namespace, selector, limit, token)
             listed = _checked(request, _decode_list, await self._body(request))
             token = listed.metadata.token
-            yield Page(listed.items or [], listed.metadata.resource_version, is_last=not token)
+            yield Page(listed.items or [], listed.metadata.resource_version)
             if not token:
                 return
 

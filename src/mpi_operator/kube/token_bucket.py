@@ -1,4 +1,7 @@
-"""A rate limit that allows bursts."""
+"""A rate limit that allows bursts: each object has one for its events (`event_correlator`).
+
+A file of its own, because its rules are about nothing but time, and tested as such.
+"""
 
 from datetime import datetime, timedelta
 

@@ -118,18 +118,21 @@ async def test_the_server_reports_its_version_and_groups(client: HttpClient):
 @pytest.mark.usefixtures("control_plane")  # not on the user's: a new kind would stay there
 async def test_a_served_kind_is_described(client: HttpClient):
     await install(client)
-    await until(lambda: discovery.serves(client, WIDGETS))  # later than the kind itself
+
+    async def is_served() -> bool:
+        return bool(await discovery.served(client, WIDGETS.api_version))
+
+    await until(is_served)  # later than the kind itself
     (served,) = await discovery.served(client, WIDGETS.api_version)
     assert served.resource == WIDGETS
-    assert served.short_names == ("wd",)
-    assert served.subresources == {"status", "scale"}
-    assert {"create", "watch", "deletecollection"} <= served.verbs
+    assert served.storage_version_hash
 
 
-async def test_a_kind_is_served_or_not(client: HttpClient):
-    assert await discovery.serves(client, PODS)
-    assert not await discovery.serves(client, Resource("", "v1", "ghosts", "Ghost"))
-    assert not await discovery.serves(client, Resource("nobody.example.com", "v1", "x", "X"))
+async def test_a_version_has_the_kinds_that_the_server_serves(client: HttpClient):
+    core = [each.resource for each in await discovery.served(client, "v1")]
+    assert PODS in core
+    assert not [each for each in core if "/" in each.plural]  # which would be a subresource
+    assert await discovery.served(client, "nobody.example.com/v1") == []
 
 
 # --- logs, from something that answers the API server as a kubelet does

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from devcluster import image_builds
-from tests.cluster.images.crew import HELPLESS
+from tests.cluster.images.manual_job import HELPLESS
 from tests.support.pods import BUSYBOX, create, pod
 from tests.support.waiting import block_until
 

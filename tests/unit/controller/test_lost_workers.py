@@ -18,6 +18,7 @@ from mpi_operator.local.times import timestamp
 from tests.support.observations import (
     NOW,
     PLAIN,
+    SUCCEEDED_MESSAGE,
     a_job,
     a_launcher,
     a_launcher_pod,
@@ -57,6 +58,8 @@ def running(*others, **changes):
 
 
 JOB = running()
+LOST_WORKER = "Launcher lost pi-worker-1"
+GONE = f"{LOST_WORKER} (the pod is gone)"
 BOTH = workers(JOB, "Running", "Running")
 CREATED_WITH_IT = a_launcher_pod(
     JOB, "Succeeded", age=NOW - BEFORE.at, containerStatuses=terminated(0, LOST)
@@ -142,7 +145,7 @@ def judged(seen, now=LATER):
 def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(seen, how):
     last, events = judged(seen)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert last.message.startswith("Launcher lost pi-worker-1 after 7s: Connection to ")
+    assert last.message.startswith(f"{LOST_WORKER} after 7s: Connection to ")
     assert how in last.message
     assert events == [("Warning", "WorkerLost")]
 
@@ -150,7 +153,7 @@ def test_a_launcher_that_lost_a_worker_and_began_nothing_else_has_not_succeeded(
 def test_a_job_with_the_annotation_needs_every_worker():
     last, events = judged(ended(FIRST, job=running(annotations=FAILS)))
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert "Launcher lost pi-worker-1 (the pod is gone)" in last.message
+    assert GONE in last.message
     assert events == [("Warning", "WorkerLost")]
 
 
@@ -187,7 +190,7 @@ EARLY = Count(1, "", NOW - timedelta(seconds=60))
 def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
     last, events = judged(seen)
     assert (last.type, last.reason) == ("Failed", "WorkerLost")
-    assert "Launcher lost pi-worker-1 (the pod is gone)" in last.message
+    assert GONE in last.message
     assert "lost-workers: survive" in last.message
     assert events == [("Warning", "WorkerLost")]
 
@@ -212,7 +215,7 @@ def test_mpirun_alone_ends_because_it_lost_a_worker_in_its_last_seconds(seen):
 def test_a_launcher_that_may_have_continued_has_succeeded(seen):
     last, events = judged(seen)
     assert last.type == "Succeeded"
-    assert "Launcher lost pi-worker-1" in last.message
+    assert LOST_WORKER in last.message
     assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
 
 
@@ -221,35 +224,33 @@ def test_a_launcher_that_may_have_continued_has_succeeded(seen):
     [
         pytest.param(
             ended(FIRST),
-            "Launcher lost pi-worker-1 (the pod is gone) while it ran (1 of 2 workers),",
+            f"{GONE}, 1 of 2 workers, while it ran, and exited with code 0. Work on that worker "
+            "probably did not complete",
             id="a launcher that did not say so, as that of Horovod",
         ),
         pytest.param(
             ended(FIRST, f"{LOST}\n{WENT_ON}"),
-            "Launcher lost pi-worker-1",
+            LOST_WORKER,
             id="a launcher that went on",
         ),
         pytest.param(
             ended(FIRST, LOST, job=running(annotations=SURVIVES)),
-            "Launcher lost pi-worker-1",
+            LOST_WORKER,
             id="a program that can do without",
         ),
-        pytest.param(
-            ended(counts={1: DURING}), "Launcher lost pi-worker-1", id="one that was replaced"
-        ),
+        pytest.param(ended(counts={1: DURING}), LOST_WORKER, id="one that was replaced"),
         pytest.param(
             ended((), counts={0: DURING}),
-            "Launcher lost pi-worker-0 (the pod is gone) and 1 more while it ran (2 of 2 workers)",
+            "Launcher lost 2 of 2 workers while it ran, including pi-worker-0 (the pod is gone), "
+            "and exited with code 0. Work on those workers probably did not complete",
             id="several",
         ),
         pytest.param(
             ended((), job=running(workers=1), counts={0: DURING}),
-            "Launcher lost pi-worker-0 (the pod is gone) while it ran (its only worker)",
+            "Launcher lost pi-worker-0 (the pod is gone), its only worker, while it ran, and",
             id="the only one",
         ),
-        pytest.param(
-            ended(output=LOST), "Launcher lost pi-worker-1 after 7s", id="the session alone"
-        ),
+        pytest.param(ended(output=LOST), f"{LOST_WORKER} after 7s", id="the session alone"),
         pytest.param(
             ended((*FIRST, a_worker(JOB, 1, conditions=[{"type": "Ready", "status": "False"}]))),
             "has stopped reporting",
@@ -260,7 +261,7 @@ def test_a_launcher_that_may_have_continued_has_succeeded(seen):
 def test_a_job_that_may_have_run_without_a_worker_succeeds_with_a_warning(seen, sentence):
     last, events = judged(seen)
     assert last.type == "Succeeded"
-    assert last.message.startswith("MPIJob lab/pi successfully completed. ")
+    assert last.message.startswith(f"{SUCCEEDED_MESSAGE} ")
     assert sentence in last.message
     assert events == [("Normal", "MPIJobSucceeded"), ("Warning", "WorkerLost")]
 
@@ -291,7 +292,7 @@ RESTARTED = [each | {"restartCount": 1} for each in terminated(0)]
 )
 def test_a_job_that_lost_no_worker_just_succeeded(seen):
     last, events = judged(seen)
-    assert last.message == "MPIJob lab/pi successfully completed."
+    assert last.message == SUCCEEDED_MESSAGE
     assert events == [("Normal", "MPIJobSucceeded")]
 
 
@@ -329,7 +330,7 @@ def test_a_worker_that_is_being_deleted_and_outlives_the_launcher_was_not_lost(j
     soon = make_plan(seen, PLAIN, NOW + timedelta(seconds=2))
     assert soon.requeue_after == timedelta(seconds=3)
     last, events = judged(seen, AFTER)
-    assert last.message == "MPIJob lab/pi successfully completed."
+    assert last.message == SUCCEEDED_MESSAGE
     assert events == [("Normal", "MPIJobSucceeded")]
 
 
@@ -398,7 +399,7 @@ def test_the_clock_of_a_node_is_not_used():
 
 def test_a_worker_lost_before_the_launcher_started_does_not_matter():
     last, _ = judged(ended(FIRST, hosts=(0,), counts={1: BEFORE}, job=MPIRUN))
-    assert last.message == "MPIJob lab/pi successfully completed."
+    assert last.message == SUCCEEDED_MESSAGE
 
 
 def test_a_verdict_waits_for_reports_of_lost_workers():

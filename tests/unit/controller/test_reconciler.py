@@ -10,7 +10,12 @@ from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import JOBS, PODS, SERVICES, Key
 from mpi_operator.local.times import timestamp
 from tests.support.faulty_client import refused
-from tests.support.observations import remote_shell_line, terminated, unschedulable
+from tests.support.observations import (
+    RUNNING_MESSAGE,
+    remote_shell_line,
+    terminated,
+    unschedulable,
+)
 from tests.support.worlds import World, message_of, running_world, virtual_loop
 
 CAUSE = "Could not resolve hostname pi-worker-1.pi.lab.svc: Name or service not known"
@@ -335,7 +340,7 @@ def test_a_wait_that_is_over_is_no_longer_reported():
     world.printed = b""
     world.pass_time(30)
     world.settle()
-    assert message_of(world, "Running").endswith("is running.")
+    assert message_of(world, "Running") == RUNNING_MESSAGE
     assert world.reconcile() == ([], 60)
 
 
@@ -354,7 +359,7 @@ def test_a_log_that_cannot_be_read_for_long_is_no_longer_reported():
     for _ in range(5):
         world.pass_time(30)
         world.settle()
-    assert message_of(world, "Running").endswith("is running.")
+    assert message_of(world, "Running") == RUNNING_MESSAGE
 
 
 def test_a_restarted_operator_reports_the_same():

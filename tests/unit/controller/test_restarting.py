@@ -5,6 +5,7 @@ import pytest
 from mpi_operator.controller.status import status_of
 from tests.support.observations import (
     NOW,
+    RUNNING_MESSAGE,
     a_job,
     a_launcher,
     a_launcher_pod,
@@ -62,7 +63,7 @@ def test_a_job_that_was_restarted_and_succeeds_is_like_any_other(version):
     world.launcher_completes()
     world.rest()
     assert state(world) == {"Running": "False MPIJobRunning", "Succeeded": "True MPIJobSucceeded"}
-    assert message_of(world, "Running") == "MPIJob lab/pi is running."
+    assert message_of(world, "Running") == RUNNING_MESSAGE
 
 
 @pytest.mark.parametrize("version", VERSIONS)

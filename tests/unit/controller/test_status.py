@@ -13,6 +13,7 @@ from mpi_operator.controller.status import decide_status, status_of
 from tests.support.observations import (
     A_WHILE,
     NOW,
+    RUNNING_MESSAGE,
     a_job,
     a_launcher,
     a_launcher_pod,
@@ -58,7 +59,7 @@ def condition(kind, status="True", reason="", since=EARLIER, message=""):
 
 
 CREATED = condition("Created")
-RUNNING = condition("Running", message="MPIJob lab/pi is running.")
+RUNNING = condition("Running", message=RUNNING_MESSAGE)
 SUSPENDED = condition("Suspended", message="MPIJob suspended")
 
 
@@ -317,7 +318,7 @@ def test_a_running_job_stays_running_and_reports_its_problem():
     seen = running(job_with(CREATED, RUNNING), "Running")
     ran = the(status_of(seen, [QUOTA], NOW), "Running")
     assert (ran.is_true, ran.reason) == (True, "MPIJobRunning")
-    assert ran.message == f"MPIJob lab/pi is running. {QUOTA.message}"
+    assert ran.message == f"{RUNNING_MESSAGE} {QUOTA.message}"
 
 
 def test_a_job_stops_running_when_its_launcher_does_and_there_is_a_problem():
@@ -345,7 +346,7 @@ def test_a_problem_that_has_passed_is_no_longer_reported(known, after):
 def test_a_running_job_does_not_report_old_problems():
     seen = running(job_with(CREATED, condition("Running", "False", "QuotaExceeded")))
     ran = the(status_of(seen, [], NOW), "Running")
-    assert (ran.is_true, ran.message) == (True, "MPIJob lab/pi is running.")
+    assert (ran.is_true, ran.message) == (True, RUNNING_MESSAGE)
 
 
 def test_a_suspended_job_reports_its_problem():

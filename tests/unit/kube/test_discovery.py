@@ -1,7 +1,7 @@
 import pytest
 
 from mpi_operator.kube import discovery, errors
-from mpi_operator.kube.resources import JOBS, PODS, Resource
+from mpi_operator.kube.resources import JOBS
 from tests.support.api_server import client_of, says, serving
 
 BATCH = {
@@ -49,9 +49,7 @@ async def test_the_versions_of_the_api_favourites_first():
 async def test_the_kinds_of_a_group():
     jobs, odd = await ask(lambda client: discovery.served(client, "batch/v1"), BATCH)
     assert jobs.resource == JOBS
-    assert (jobs.verbs, jobs.subresources) == ({"create", "get"}, {"status"})
-    assert (jobs.short_names, jobs.categories) == (("j",), ("all",))
-    assert (odd.resource.namespaced, odd.verbs, odd.short_names) == (False, frozenset(), ())
+    assert (odd.resource.kind, odd.resource.namespaced) == ("Odd", False)
 
 
 @pytest.mark.parametrize("answer", [{"resources": None}, {"resources": []}, {}], ids=str)
@@ -63,15 +61,6 @@ async def test_an_unknown_group_has_no_kinds():
     async with serving(says({}, 404)) as server, client_of(server) as client:
         assert await discovery.served(client, "nobody.example.com/v1") == []
         assert server.seen == ["GET /apis/nobody.example.com/v1"]
-
-
-@pytest.mark.parametrize(
-    ("resource", "is_served"),
-    [(JOBS, True), (Resource("batch", "v1", "cronjobs", "CronJob"), False), (PODS, False)],
-    ids=str,
-)
-async def test_whether_a_kind_is_served(resource, is_served):
-    assert await ask(lambda client: discovery.serves(client, resource), BATCH) == is_served
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"null", b"[]", b'{"gitVersion": 1}'], ids=repr)

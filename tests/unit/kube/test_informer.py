@@ -55,8 +55,8 @@ def end_of_list(version):
     return bookmark(version, **{"k8s.io/initial-events-end": "true"})
 
 
-def page(version, *items, is_last=True):
-    return Page(list(items), str(version), is_last)
+def page(version, *items):
+    return Page(list(items), str(version))
 
 
 class Server:
@@ -187,7 +187,7 @@ async def test_an_object_that_goes_while_the_list_is_streamed_is_gone():
     ],
 )
 async def test_a_server_that_cannot_stream_is_asked_for_pages(stream, seconds):
-    lists = [[page(9, pod("x", 1), is_last=False), page(9, pod("y", 2))]]
+    lists = [[page(9, pod("x", 1)), page(9, pod("y", 2))]]
     async with running(stream, [FOREVER], lists=lists) as watched:
         await watched.informer.synced()
         await asyncio.sleep(1)

@@ -34,7 +34,7 @@ class Server:
         assert limit == 1
         self.asked.append((resource.plural, namespace))
         self._fail(resource.plural)
-        yield Page([], "1", is_last=False)
+        yield Page([], "1")
         raise AssertionError("one page is enough")
 
     async def get(self, resource, name, namespace):

@@ -66,7 +66,7 @@ class Server:
     async def pages(self, *_: Any, **__: Any) -> AsyncIterator[Page]:
         for name in ("good", "bad"):
             raw = msgspec.json.encode({"metadata": {"namespace": "lab", "name": name}})
-            yield Page([msgspec.Raw(raw)], "1", is_last=name == "bad")
+            yield Page([msgspec.Raw(raw)], "1")
 
     async def patch(
         self, resource: Any, name: str, patch: Manifest, namespace: str = "", **_: Any

@@ -106,7 +106,7 @@ class LocalCluster:
         found, version = collection.select(selection), str(self._store.version)
         for start in range(0, len(found) or 1, limit):
             page = [stored.raw for stored in found[start : start + limit]]
-            yield Page(page, version, is_last=start + limit >= len(found))
+            yield Page(page, version)
             await _yield()
 
     async def list(

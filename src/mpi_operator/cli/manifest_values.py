@@ -1,4 +1,4 @@
-"""Values at places in a manifest that may be invalid."""
+"""Values at paths in a manifest that may be invalid."""
 
 from typing import Any
 

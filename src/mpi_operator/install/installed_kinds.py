@@ -1,4 +1,4 @@
-"""Where the kinds of installed objects are in the API."""
+"""The kinds of installed objects, as a table: where each of them is in the API."""
 
 from mpi_operator.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,

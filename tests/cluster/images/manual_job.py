@@ -39,7 +39,7 @@ ANY_UID_AND_GROUP = Identity("/home/mpiuser", HELPLESS | {"runAsUser": 12345, "r
 
 
 @dataclass(frozen=True)
-class Crew:
+class ManualJob:
     """Pods of a name, in a namespace where others may be."""
 
     cluster: Cluster
@@ -48,25 +48,25 @@ class Crew:
     identity: Identity
 
     @classmethod
-    def hire(
+    def create(
         cls,
         cluster: Cluster,
         namespace: str,
         image: str,
         identity: Identity,
-        name: str = "crew",
+        name: str = "job",
         **container: Any,
-    ) -> "Crew":
-        """Make the pods; the workers run what the image runs."""
-        crew = cls(cluster, namespace, name, identity)
-        service = a_service(name, headless=True, crew=name)
-        launcher = crew._pod(crew.launcher, image, 0, command=["sleep", "1000"])
+    ) -> "ManualJob":
+        """Create the pods; the workers run what the image runs."""
+        job = cls(cluster, namespace, name, identity)
+        service = a_service(name, headless=True, job=name)
+        launcher = job._pod(job.launcher, image, 0, command=["sleep", "1000"])
         workers = [
-            crew._pod(worker, image, node, readinessProbe=_PROBE, **container)
-            for node, worker in enumerate(crew.workers)
+            job._pod(worker, image, node, readinessProbe=_PROBE, **container)
+            for node, worker in enumerate(job.workers)
         ]
-        create(cluster, namespace, service, _secret(crew.keys), launcher, *workers)
-        return crew
+        create(cluster, namespace, service, _secret(job.keys), launcher, *workers)
+        return job
 
     @property
     def launcher(self) -> str:
@@ -84,8 +84,8 @@ class Crew:
     def keys(self) -> str:
         return f"{self.name}-keys"
 
-    def arrive(self) -> "Crew":
-        """Wait until all are ready."""
+    def wait(self) -> "ManualJob":
+        """Wait until all pods are ready."""
         await_ready(self.cluster, self.namespace, self.launcher, *self.workers, seconds=90)
         return self
 
@@ -105,7 +105,7 @@ class Crew:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "labels": {"crew": self.name}},
+            "metadata": {"name": name, "labels": {"job": self.name}},
             "spec": {
                 "nodeName": f"node-{node}",
                 "hostname": name,
