@@ -21,6 +21,8 @@ from . import signals
 
 _CHUNK = 1 << 16
 _IN, _OUT = 0, 1
+# A signal that arrives just before a wait does not end it.
+_SIGNAL_SECONDS = 0.5
 
 
 def run(address: str, request: list[str]) -> int:
@@ -45,7 +47,7 @@ def _copy(ours: int, node: int) -> None:
     sources = [_IN, ours, node]
     while ours in sources:
         has_ended = node not in sources
-        ready, _, _ = select.select(sources, [], [], 0 if has_ended else None)
+        ready, _, _ = select.select(sources, [], [], 0 if has_ended else _SIGNAL_SECONDS)
         if has_ended and ours not in ready:
             return
         if node in ready:

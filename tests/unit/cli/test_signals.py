@@ -13,13 +13,15 @@ import pytest
 ROOT = Path(__file__).parents[3]
 COMMAND = ROOT / "src" / "bin" / "mpijob"
 
-INSTALL = "from mpi_operator.cli import signals; signals.install(); print(flush=True); input()"
-RAW = """
+# Waits for its input like `input()`. But that does not see a signal which arrives just before it.
+WAIT = "import select; [*iter(lambda: select.select([0], [], [], 0.01)[0], [0])]"
+INSTALL = f"from mpi_operator.cli import signals; signals.install(); print(flush=True); {WAIT}"
+RAW = f"""
 from mpi_operator.cli import signals, terminal
 signals.install()
 with terminal._raw():
     print("ready", flush=True)
-    input()
+    {WAIT}
 """
 
 
@@ -47,7 +49,7 @@ def test_a_signal_ends_the_command_while_it_is_being_imported(tmp_path, number):
     package = tmp_path / "mpi_operator" / "cli"
     package.mkdir(parents=True)
     package.with_name("__init__.py").touch()
-    (package / "__init__.py").write_text("print(flush=True); input()")
+    (package / "__init__.py").write_text(f"print(flush=True); {WAIT}")
     process = subprocess.Popen(
         [sys.executable, COMMAND],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
