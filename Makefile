@@ -201,7 +201,7 @@ bench-transports: images binaries ## Compare starting ranks by ssh and by exec, 
 	$(BIN)/python -m benchmarks.transports
 
 .PHONY: bench-training
-bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods; program=tensorflow-benchmarks for TensorFlow (8 min; root)
+bench-training: images binaries ## Measure the operator's overhead on a training job, with real pods; program=tensorflow-benchmarks for TensorFlow (5 min; root)
 	$(BIN)/python -m benchmarks.training $(if $(program),--program $(program))
 
 .PHONY: bench-elastic
