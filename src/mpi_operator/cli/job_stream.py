@@ -87,6 +87,8 @@ _MAX_GONE = 100
 # Longer than the interval at which a log that is followed is read.
 _LOG_INTERVAL_SECONDS = 0.1
 _LAST_LINES_SECONDS = 2.0
+# Updates that wait to be shown, before logs are not read any further.
+_MOST_AHEAD = 1000
 
 
 @asynccontextmanager
@@ -151,7 +153,11 @@ class JobStream:
         return self._name
 
     async def next(self) -> Update:
-        return await self._queue.get()
+        return self._taken(await self._queue.get())
+
+    def _taken(self, update: Update) -> Update:
+        self._queue.task_done()
+        return update
 
     @property
     def has_more(self) -> bool:
@@ -164,14 +170,26 @@ class JobStream:
         return list(self._objects.values())
 
     async def rest(self, seconds: float = _LAST_LINES_SECONDS) -> AsyncIterator[Update]:
-        """The updates that are left when the job has ended: the last lines of its pods."""
-        ending = [task for uid, task in self._log_readers.items() if not self._keeps_running(uid)]
-        if ending:
-            await asyncio.wait(ending, timeout=seconds)
-        if len(ending) < len(self._log_readers):
+        """The updates that are left when the job has ended: the last lines of its pods.
+
+        There may be many, so the time is that in which none comes.
+        """
+        logs = {task for uid, task in self._log_readers.items() if not self._keeps_running(uid)}
+        has_others = len(logs) < len(self._log_readers)
+        while logs := {task for task in logs if not task.done()}:
+            update = asyncio.ensure_future(self._queue.get())
+            ended = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait({update, *logs}, timeout=seconds, return_when=ended)
+            if update in done:
+                yield self._taken(update.result())
+            else:
+                update.cancel()
+            if not done:
+                break
+        if has_others:
             await asyncio.sleep(_LOG_INTERVAL_SECONDS)  # for what the others have printed by now
         while not self._queue.empty():
-            yield self._queue.get_nowait()
+            yield self._taken(self._queue.get_nowait())
 
     def _keeps_running(self, uid: str) -> bool:
         """Whether a pod outlives the job, so that its log never ends."""
@@ -252,6 +270,8 @@ class JobStream:
                     line = blank._replace(is_stderr=chunk.is_stderr)
                     for printed, end in pieces(chunk.printed):
                         self._put(line, noise, printed, end)
+                    if self._queue.qsize() > _MOST_AHEAD:
+                        await self._queue.join()  # the log itself keeps what is not wanted yet
 
     def _put(self, blank: Line, noise: MpiNoise, printed: bytes, end: bytes) -> None:
         if left := noise.cleaned(printed, end):

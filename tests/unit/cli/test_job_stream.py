@@ -90,3 +90,43 @@ async def test_the_last_lines_of_a_worker_that_ends_are_read():
         asyncio.get_running_loop().call_later(0.2, printer.end.set)
         last = [each.text async for each in stream.rest(LONG) if isinstance(each, Line)]
     assert last == ["bye"]
+
+
+class Chatterbox(Printer):
+    """Prints many lines, and counts those that were wanted so far."""
+
+    def __init__(self, count: int, seconds: float) -> None:
+        super().__init__()
+        self.printed = 0
+        self._count = count
+        self._seconds = seconds
+
+    async def log(
+        self, name: str, namespace: str, options: LogOptions
+    ) -> AsyncGenerator[bytes, None]:
+        for number in range(self._count):
+            yield str(number).encode()
+            self.printed += 1
+            await asyncio.sleep(self._seconds)
+
+
+@pytest.mark.timeout(60)
+async def test_last_lines_may_take_long_as_long_as_they_come():
+    cluster = await cluster_with("Running", Chatterbox(count=60, seconds=0.05))
+    async with watch_job(cluster, "pi", "default") as stream:
+        assert await lines(stream, 1) == ["0"]
+        last = [each.text async for each in stream.rest(1.5) if isinstance(each, Line)]
+    assert last == [str(number) for number in range(1, 60)]
+
+
+@pytest.mark.timeout(60)
+async def test_a_log_is_not_read_much_sooner_than_it_is_shown():
+    printer = Chatterbox(count=10_000, seconds=0)
+    cluster = await cluster_with("Running", printer)
+    async with watch_job(cluster, "pi", "default") as stream:
+        assert await lines(stream, 1) == ["0"]
+        for _ in range(20_000):  # turns of the event loop in which nothing is shown
+            await asyncio.sleep(0)
+        assert printer.printed < 2000
+        shown = [each.text async for each in stream.rest() if isinstance(each, Line)]
+    assert shown == [str(number) for number in range(1, 10_000)]
