@@ -1,4 +1,4 @@
-"""Options of `mpijob run` that do not belong together."""
+"""Arguments of `mpijob run` that are missing, or do not belong together."""
 
 import pytest
 from click.testing import CliRunner
@@ -16,5 +16,20 @@ from mpi_operator.cli.run import run_command
 )
 def test_options_about_lines_need_lines(options, message):
     result = CliRunner().invoke(run_command, [*options, "-np", "2", "true"])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param([], "Missing argument 'FILE | PROGRAM", id="nothing at all"),
+        pytest.param(["-np", "2"], "Missing argument 'FILE | PROGRAM", id="ranks of no program"),
+        pytest.param(["-np", "2", ""], "the name of the program is empty", id="an empty program"),
+        pytest.param(["--workers", "2", "--", "", "x"], "the name of the program", id="after --"),
+    ],
+)
+def test_there_must_be_something_to_run(words, message):
+    result = CliRunner().invoke(run_command, words)
     assert result.exit_code == 2
     assert message in result.output
