@@ -12,9 +12,10 @@ from mpi_operator.cli.run import run_command
         (["--prefix", "rank", "-d"], "--prefix rank cannot be used with --detach"),
         (["--timestamps", "-d"], "--timestamps cannot be used with --detach"),
         (["--prefix", "rank", "-o", "json"], "--prefix rank cannot be used with -o json"),
+        (["--dry-run", "-d"], "--detach cannot be used with --dry-run"),
     ],
 )
-def test_options_about_lines_need_lines(options, message):
+def test_options_that_contradict_each_other_are_refused(options, message):
     result = CliRunner().invoke(run_command, [*options, "-np", "2", "true"])
     assert result.exit_code == 2
     assert message in result.output
