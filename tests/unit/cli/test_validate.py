@@ -99,6 +99,11 @@ def test_an_error_has_its_file_line_and_field(file):
             "error: MPIJob pi: apiVersion: Required value: use one of kubeflow.org/v2beta1",
             id="no version",
         ),
+        pytest.param(
+            [job("pi"), {"kind": "List", "items": 5}],
+            "error: List: items must be a list of objects",
+            id="a list without a list",
+        ),
     ],
 )
 def test_errors(file, documents, message):
