@@ -1,5 +1,9 @@
 """Arguments of `mpijob run` that are missing, or do not belong together."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -34,3 +38,18 @@ def test_there_must_be_something_to_run(words, message):
     result = CliRunner().invoke(run_command, words)
     assert result.exit_code == 2
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["run", "nosuch.yaml"], id="a file that does not exist"),
+        pytest.param(["run"], id="a usage error"),
+        pytest.param(["lst"], id="an unknown verb"),
+    ],
+)
+def test_an_error_that_cannot_be_printed_has_its_exit_code(words):
+    program = "from mpi_operator.cli import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", program, *words], stderr=full, check=False)
+    assert done.returncode == 2
