@@ -174,16 +174,6 @@ def test_a_home_that_cannot_be_written_is_replaced_by_a_temporary_directory(shel
     assert "pi " in listed
 
 
-def test_a_temporary_directory_of_another_user_is_not_used(shell, tmp_path):
-    (tmp_path / "file").touch()
-    (tmp_path / f"mpi-operator-{os.getuid()}").mkdir(mode=0o777)
-    (tmp_path / f"mpi-operator-{os.getuid()}").chmod(0o777)
-    env = {"XDG_STATE_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
-    code, err = ended(shell.start("run", job(tmp_path, ["true"]), env=env))
-    assert code == 1
-    assert "not a private directory of this user" in err
-
-
 def test_the_module_is_the_command(shell):
     done = subprocess.run(
         [sys.executable, "-m", "mpi_operator", "--version"],

@@ -21,7 +21,7 @@ from mpi_operator.local.runs import run_directories
 
 from .job_stream import JobChanged, Update
 from .outcome import FAILURE, INVALID_INPUT, CommandError, InvalidInput
-from .output import Output, TextOutput
+from .output import Output, TextOutput, json_line
 
 
 class _Report(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ def announce(started: Started, output: str | None) -> None:
     run = started.run
     for name in started.jobs:
         if output == "json":
-            click.echo(msgspec.json.encode({"type": "detached", "job": name, "run": run}).decode())
+            click.echo(json_line(type="detached", job=name, run=run), nl=False)
             continue
         click.echo(f"{name} started in the background (run {run})")
         click.echo(f"mpijob logs {name} --follow  # shows its output", err=True)

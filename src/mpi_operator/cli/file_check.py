@@ -78,7 +78,9 @@ class _Checker:
             self._add(line, "", "", "not an object: each document needs a `kind`")
             return
         self._check_unique(value, line)
-        if kind == KIND:
+        if file_objects.lacks_items(value):
+            self._add(line, title(value), "", file_objects.NO_ITEMS)
+        elif kind == KIND:
             self.jobs += 1
             for is_error, problem in _job_problems(value, self._units):
                 place = lines.of((*found.keys, *problem.path.keys))

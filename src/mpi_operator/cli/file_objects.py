@@ -50,6 +50,7 @@ _WITHOUT_EFFECT = {
         _QUEUES,
     ),
 }
+NO_ITEMS = "items must be a list of objects"
 _UNKNOWN = "`mpijob run` does not use this kind"
 
 
@@ -73,6 +74,8 @@ class FileObjects(NamedTuple):
 def sort(values: Sequence[Any], source: str) -> FileObjects:
     """The objects of a file; InvalidInput if one of them cannot be used."""
     found = [each.value for value in values for each in objects(value)]
+    if any(map(lacks_items, found)):
+        raise InvalidInput(f"invalid List in {source}: {NO_ITEMS}")
     if not any(isinstance(each, dict) and each.get("kind") == KIND for each in found):
         raise InvalidInput(f"no {KIND} in {source}: {_kinds_found(found)}")
     _check_kinds(found, source)
@@ -119,6 +122,15 @@ def objects(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Listed]:
         return
     for index, item in enumerate(items):
         yield from objects(item, (*keys, "items", index))
+
+
+def lacks_items(value: Any) -> bool:
+    """Whether it is a `List` without a list of objects: others may be lists in name only."""
+    return (
+        isinstance(value, dict)
+        and value.get("kind") == "List"
+        and not isinstance(value.get("items"), list)
+    )
 
 
 def _check_kinds(found: Iterable[Any], source: str) -> None:

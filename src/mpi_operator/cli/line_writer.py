@@ -11,7 +11,7 @@ from mpi_operator.local.times import exact_timestamp
 
 from . import progress
 from .job_stream import Line
-from .rank_tags import split_tag
+from .rank_tags import is_tagged, split_ranks, split_tag
 
 _COLOURS = ("36", "33", "35", "32", "34", "96", "93", "95", "92", "94")
 
@@ -54,10 +54,19 @@ class LineWriter:
         self._clock = clock if has_timestamps else None
         self._unfinished: tuple[str, str, bool] | None = None  # the line that the cursor is in
         self._returned: tuple[str, str, bool] | None = None
-        self._rank = ""  # of the line that the cursor returned to the beginning of
+        self._rank = ""  # of the line that the cursor is in, or was in before
 
     def write(self, line: Line) -> None:
         """Write a piece of output; OutputLost if that is not possible."""
+        if self._prefix is not Prefix.RANK:
+            self._write(line)
+            return
+        *parts, last = split_ranks(line.printed)
+        for part in parts:
+            self._write(line._replace(printed=part, end=b""))
+        self._write(line._replace(printed=last))
+
+    def _write(self, line: Line) -> None:
         stream = self._err if line.is_stderr else self._out
         source = line.source
         is_half_of_line_end = self._returned == source and line.is_line_feed
@@ -86,13 +95,21 @@ class LineWriter:
         return self._prefix is not Prefix.NONE or self._clock is not None
 
     def _labelled(self, line: Line, stream: TextIO, source: tuple[str, str, bool]) -> bytes:
-        if self._unfinished == source:
-            return line.printed + line.end  # the rest of a line that has its label
+        rank, printed = self._split_rank(line, source)
+        if self._unfinished == source and rank == self._rank:
+            return printed + line.end  # the rest of a line that has its label
+        self._rank = rank
         broken = b"\n" if self._unfinished else b""
-        printed = line.printed
-        if self._prefix is Prefix.RANK and self._returned != source:
-            self._rank, printed = split_tag(printed)
         return broken + self._label(line, stream).encode() + printed + line.end
+
+    def _split_rank(self, line: Line, source: tuple[str, str, bool]) -> tuple[str, bytes]:
+        """The rank of a piece, and the piece without its tag."""
+        if self._prefix is not Prefix.RANK:
+            return "", line.printed
+        continues = source in (self._unfinished, self._returned)
+        if continues and not is_tagged(line.printed):
+            return self._rank, line.printed
+        return split_tag(line.printed)
 
     def _label(self, line: Line, stream: TextIO) -> str:
         time = f"{exact_timestamp(self._clock())} " if self._clock else ""

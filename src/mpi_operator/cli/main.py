@@ -1,6 +1,8 @@
 """`mpijob` and its verbs."""
 
 import importlib
+from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -31,6 +33,15 @@ _VERBS = {
 
 class Verbs(click.Group):
     """Imports a verb when it is used, so that `run` does not pay for the others."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb. An error that cannot be printed keeps its exit code."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            with suppress(OSError):  # standard error is full, or has no reader
+                error.show()
+            ctx.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_VERBS]

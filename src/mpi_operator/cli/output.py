@@ -267,5 +267,9 @@ class JsonOutput:
             self._print(**fields)
 
     def _print(self, **fields: object) -> None:
-        stamped = {"time": exact_timestamp(datetime.now(UTC)), **fields}
-        deliver(_encode(stamped) + b"\n", self._out)
+        deliver(json_line(**fields), self._out)
+
+
+def json_line(**fields: object) -> bytes:
+    """One object of `-o json`, with the time."""
+    return _encode({"time": exact_timestamp(datetime.now(UTC)), **fields}) + b"\n"

@@ -8,6 +8,9 @@ OPTIONS = {"OpenMPI": "--tag-output", "MPICH": "-prepend-rank", "Intel": "-prepe
 # Open MPI: `[1,0]<stdout>: hi`; the others: `[0] hi`.
 _TAG = re.compile(rb"\[(?:[^\]\s]*,)?(\d+)\](?:<std(?:out|err|diag)>:)? ?")
 
+# Within a line only that of Open MPI is sure to be a tag: programs, too, print `x[0] = 1`.
+_BEFORE_TAG = re.compile(rb"(?=\[[^\[\]\s]*,\d+\]<std(?:out|err|diag)>:)")
+
 
 def has_rank_tags(command: Sequence[str]) -> bool:
     """Whether a command makes mpirun tag its lines."""
@@ -18,3 +21,13 @@ def split_tag(printed: bytes) -> tuple[str, bytes]:
     """The rank of a line and the line without its tag; "" if it has none."""
     tag = _TAG.match(printed)
     return (tag[1].decode(), printed[tag.end() :]) if tag else ("", printed)
+
+
+def is_tagged(printed: bytes) -> bool:
+    """Whether a piece certainly begins with a tag, even if it continues a line."""
+    return _BEFORE_TAG.match(printed) is not None
+
+
+def split_ranks(printed: bytes) -> list[bytes]:
+    """A piece, divided before each tag: a rank may print after another that ended no line."""
+    return [part for part in _BEFORE_TAG.split(printed) if part] or [printed]

@@ -36,7 +36,7 @@ class _RunCommand(click.Command):
 
 def _output_in(args: Sequence[str]) -> str | None:
     """The value of `-o` in words that may not be valid otherwise."""
-    for word, following in zip(args, (*args[1:], ""), strict=True):
+    for word, following in zip(args, [*args, ""][1:], strict=True):
         if word == "--":
             break
         if word in ("-o", "--output"):

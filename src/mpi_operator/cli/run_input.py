@@ -57,14 +57,19 @@ class Display(NamedTuple):
         return is_text and not self.detach and (os.isatty(1) or os.isatty(2))
 
 
-def check(given: Given, output: str | None) -> None:
+def check(given: Given, display: Display) -> None:
     """Refuse options that do not belong together."""
+    output = display.output
+    if display.detach and given.is_dry_run:
+        raise InvalidInput("--detach cannot be used with --dry-run, which runs nothing")
     if output == "yaml" and not given.is_dry_run:
         raise InvalidInput("-o yaml needs --dry-run: a job that runs prints text or JSON")
     if output == "text" and given.is_dry_run:
         raise InvalidInput("--dry-run prints YAML or JSON: use -o yaml or -o json")
     if not given.is_program:
         _check_file(given)
+    elif not given.words[0]:
+        raise InvalidInput("the name of the program is empty")
     elif given.changes.config_maps or given.changes.secret_files or given.changes.volumes:
         raise InvalidInput(
             "--configmap, --secret-file and --volume need a file that refers to them"

@@ -23,7 +23,7 @@ class Options(NamedTuple):
 
 def execute(given: Given, display: Display, options: Options) -> int:
     """The exit code."""
-    run_input.check(given, display.output)
+    run_input.check(given, display)
     if given.is_dry_run:
         return _print(run_input.load(given), display)
     run_input.check_display(display)

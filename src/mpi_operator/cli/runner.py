@@ -104,7 +104,13 @@ def decisive(ends: Sequence[records.End]) -> records.End:
 
 
 def _owned_directory(output: Output) -> run_directories.Run:
-    place = state_directory.writable()
+    try:
+        place = state_directory.writable()
+    except state_directory.Unwritable as error:
+        raise InvalidInput(
+            f"no directory for the state of runs can be written: {error}",
+            "XDG_STATE_HOME=DIR mpijob run …  # uses another one",
+        ) from error
     if place.why_temporary:
         output.notice(
             f"The state of this run is in {place.path}, and may be lost with it: "

@@ -28,10 +28,17 @@ def fields(job: MPIJob) -> Iterator[str]:
         yield from _of_security(pod)
         for container in containers(pod):
             yield from _of_security(container)
-            limits = (container.get("resources") or {}).get("limits") or {}
-            yield from (f"{name} limits" for name in ("cpu", "memory") if name in limits)
+            yield from _limits(container.get("resources") or {})
     if job.spec.run_policy.scheduling_policy:
         yield "schedulingPolicy"
+
+
+def _limits(resources: Manifest) -> Iterator[str]:
+    """Those of a container. One without a request is the request, as in Kubernetes."""
+    requests = resources.get("requests") or {}
+    for name in ("cpu", "memory"):
+        if name in (resources.get("limits") or {}):
+            yield f"{name} limits" + ("" if name in requests else " (except as requests)")
 
 
 def _of_security(part: Manifest) -> Iterator[str]:

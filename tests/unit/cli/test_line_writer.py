@@ -93,6 +93,40 @@ def test_the_tag_of_an_mpi_becomes_the_rank(tag):
 
 
 @pytest.mark.parametrize(
+    ("pieces_of_output", "expected"),
+    [
+        pytest.param(
+            [b"[1,0]<stdout>: a[1,1]<stdout>: b"],
+            b"rank 0 | a\nrank 1 | b",
+            id="two ranks that end no line",
+        ),
+        pytest.param(
+            [b"[1,0]<stdout>: a", b"[1,1]<stdout>: b\n"],
+            b"rank 0 | a\nrank 1 | b\n",
+            id="the second one in a piece of its own",
+        ),
+        pytest.param(
+            [b"[1,0]<stdout>:a", b"[1,0]<stdout>:b\n"],
+            b"rank 0 | ab\n",
+            id="one rank that prints a line in two parts, as Open MPI 4 tags it",
+        ),
+        pytest.param(
+            [b"[1,0]<stdout>: 1%\r", b"[1,1]<stdout>: 2%\r3%"],
+            b"rank 0 | 1%\rrank 1 | 2%\rrank 1 | 3%",
+            id="progress bars of two ranks",
+        ),
+        pytest.param(
+            [b"[0] x[1] = 2", b"[3] y\n"], b"rank 0 | x[1] = 2[3] y\n", id="no tags of Open MPI"
+        ),
+        pytest.param([b"[" * 50_000], b"launcher | " + b"[" * 50_000, id="many brackets"),
+    ],
+)
+def test_a_tag_within_a_line_is_that_of_another_rank(pieces_of_output, expected):
+    lines = [line for data in pieces_of_output for line in printed(LAUNCHER, data)]
+    assert written(*lines, prefix=Prefix.RANK)[0] == expected
+
+
+@pytest.mark.parametrize(
     ("is_stderr", "expected"), [(True, b"half\nours\n"), (False, b"ours\n")], ids=["err", "out"]
 )
 def test_a_message_of_ours_begins_on_a_line_of_its_own(tmp_path, is_stderr, expected):

@@ -94,6 +94,16 @@ def test_an_error_has_its_file_line_and_field(file):
             "apiVersion: 'kubeflow.org/v9' is not an API version of MPIJobs",
             id="an unknown version",
         ),
+        pytest.param(
+            [{name: value for name, value in job("pi").items() if name != "apiVersion"}],
+            "error: MPIJob pi: apiVersion: Required value: use one of kubeflow.org/v2beta1",
+            id="no version",
+        ),
+        pytest.param(
+            [job("pi"), {"kind": "List", "items": 5}],
+            "error: List: items must be a list of objects",
+            id="a list without a list",
+        ),
     ],
 )
 def test_errors(file, documents, message):

@@ -4,6 +4,8 @@ from mpi_operator.api.decode import decode_job
 from mpi_operator.cli import without_effect
 from tests.support.mpijobs import mpijob
 
+BOTH = {"cpu": "1", "memory": "1Gi"}
+
 
 def notice(resources=None, security=None, **pod):
     container = {"name": "mpi", "image": "i"}
@@ -16,7 +18,7 @@ def notice(resources=None, security=None, **pod):
 
 def test_fields_of_all_pods_are_named_once():
     found = notice(
-        {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}},
+        {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}, "requests": BOTH},
         {"runAsUser": 1000, "capabilities": {"add": ["IPC_LOCK"]}},
         nodeSelector={"disk": "fast"},
         tolerations=[{"operator": "Exists"}],
@@ -25,6 +27,11 @@ def test_fields_of_all_pods_are_named_once():
         "No effect on this machine: nodeSelector, tolerations, runAsUser, capabilities,"
         " cpu limits, memory limits"
     )
+
+
+def test_a_limit_without_a_request_counts_as_one():
+    found = notice({"limits": BOTH, "requests": {"memory": "1Gi"}})
+    assert found == "No effect on this machine: cpu limits (except as requests), memory limits"
 
 
 def test_nothing_is_said_about_what_is_honoured_or_only_forbids():

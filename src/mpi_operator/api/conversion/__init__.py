@@ -50,18 +50,20 @@ def _version(manifest: Mapping[str, object]) -> str:
     match manifest.get("apiVersion"):
         case str(text) if text.startswith(f"{GROUP}/"):
             return _known(text)
+        case None:
+            raise UnknownVersion(f"Required value: {_CHOICE}")
         case other:
-            raise UnknownVersion(f"{other!r:.80} is not an API version of MPIJobs{_CHOICE}")
+            raise UnknownVersion(f"{other!r:.80} is not an API version of MPIJobs; {_CHOICE}")
 
 
 def _known(version: str) -> str:
     name = version.removeprefix(f"{GROUP}/")
     if name not in VERSIONS:
-        raise UnknownVersion(f"{version!r:.80} is not an API version of MPIJobs{_CHOICE}")
+        raise UnknownVersion(f"{version!r:.80} is not an API version of MPIJobs; {_CHOICE}")
     return name
 
 
-_CHOICE = f"; use one of {', '.join(f'{GROUP}/{each}' for each in VERSIONS)}"
+_CHOICE = f"use one of {', '.join(f'{GROUP}/{each}' for each in VERSIONS)}"
 
 
 def _converted(job: Manifest, source: str, target: str, units: UnitSettings) -> Manifest:

@@ -2,8 +2,9 @@
 
     ${XDG_STATE_HOME:-~/.local/state}/mpi-operator
     ${TMPDIR:-/tmp}/mpi-operator-<uid>      if that cannot be written, as in many containers
+    /tmp/mpi-operator-<uid>                 if that cannot be written either
 
-Other verbs look in both places: where a run is depends on what was writable when it started.
+Other verbs look in all places: where a run is depends on what was writable when it started.
 """
 
 import os
@@ -12,6 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 _NAME = "mpi-operator"
+_TMP = "/tmp"  # noqa: S108
+
+
+class Unwritable(Exception):
+    """No directory for state can be written: why, for each of them."""
 
 
 class Place(NamedTuple):
@@ -22,22 +28,37 @@ class Place(NamedTuple):
 
 
 def writable() -> Place:
-    """The directory for new runs, created if it does not exist."""
+    """The directory for new runs, created if it does not exist; Unwritable if there is none."""
     try:
         own = _own()
         _make(own)
     except OSError as error:
-        place = _temporary()
-        _make(place)
-        if not _is_private(place):
-            raise PermissionError(0, "not a private directory of this user", str(place)) from error
-        return Place(place, f"{error.filename or 'the home directory'}: {error.strerror}")
+        return _first_temporary(_why(error))
     return Place(own)
+
+
+def _first_temporary(problem: str) -> Place:
+    """The first temporary directory that can be used, in place of the one with the problem."""
+    problems = [problem]
+    for place in _temporary():
+        try:
+            _make(place)
+            if not _is_private(place):
+                raise PermissionError(0, "not a private directory of this user", str(place))
+        except OSError as error:
+            problems.append(_why(error))
+        else:
+            return Place(place, problem)
+    raise Unwritable("; ".join(problems))
+
+
+def _why(error: OSError) -> str:
+    return f"{error.filename or 'the home directory'}: {error.strerror}"
 
 
 def all_places() -> list[Path]:
     """Every directory that may have state of this user."""
-    temporary = [_temporary()] if _is_private(_temporary()) else []
+    temporary = [each for each in _temporary() if _is_private(each)]
     try:
         return [_own(), *temporary]
     except OSError:
@@ -53,8 +74,9 @@ def _own() -> Path:
         raise FileNotFoundError(0, "this user has no home directory") from error
 
 
-def _temporary() -> Path:
-    return Path(os.environ.get("TMPDIR") or "/tmp").absolute() / f"{_NAME}-{os.getuid()}"  # noqa: S108
+def _temporary() -> list[Path]:
+    parents = filter(None, (os.environ.get("TMPDIR"), _TMP))
+    return [*dict.fromkeys(Path(each).absolute() / f"{_NAME}-{os.getuid()}" for each in parents)]
 
 
 def _make(directory: Path) -> None:

@@ -171,13 +171,17 @@ def test_the_same_version_is_the_same_job():
         pytest.param("kubeflow.org/v3", id="a version of the future"),
         pytest.param("batch/v1", id="another group"),
         pytest.param("v1", id="no group"),
-        pytest.param(None, id="none"),
         pytest.param(["kubeflow.org/v1"], id="no text"),
     ],
 )
 def test_an_unknown_version_is_refused_with_a_sentence(version):
     with pytest.raises(UnknownVersion, match="is not an API version of MPIJobs; use one of kubefl"):
         convert({"apiVersion": version}, "v2beta1")
+
+
+def test_a_missing_version_is_a_missing_value():
+    with pytest.raises(UnknownVersion, match=r"^Required value: use one of kubeflow\.org/v"):
+        convert({"kind": "MPIJob"}, "v2beta1")
 
 
 def test_an_unknown_target_is_refused_as_well():
