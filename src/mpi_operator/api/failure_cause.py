@@ -27,6 +27,8 @@ class Failure(NamedTuple):
     """How many processes of the machine were killed for lack of memory meanwhile, if known."""
     rank: str = ""
     """The rank that failed first, if the MPI has said so apart from these lines."""
+    worker: str = ""
+    """How a worker had failed before the launcher did, if one had."""
 
 
 class Banner(NamedTuple):
@@ -164,12 +166,23 @@ _unknown_option = _first(
     r"unrecognized argument (.*)",
     form="mpirun does not know the option {}",
 )
-_unknown_host = _first(r"(Could not resolve hostname .*)")
+_unresolved_host = _first(r"(Could not resolve hostname .*)")
 _abort = _first(
     r"MPI_ABORT was invoked on rank \d+ in communicator(?s:.{1,200}?)[Ee]rrorcode:? *(-?\d+)",
     r"application called MPI_Abort\([^,]*, *(-?\d+)\)",
     form="MPI_Abort with code {}",
 )
+
+
+def _unknown_host(text: str, banner: Banner, failure: Failure) -> str:
+    """Workers that have failed have no address any more."""
+    unresolved = _unresolved_host(text, banner, failure)
+    return unresolved and (failure.worker or unresolved)
+
+
+def _dead_worker(text: str, banner: Banner, failure: Failure) -> str:
+    """The last resort before what an MPI says about the connection that it lost."""
+    return failure.worker
 
 
 def _too_many_ranks(text: str, banner: Banner, failure: Failure) -> str:
@@ -257,6 +270,7 @@ _REASONS: Sequence[Callable[[str, Banner, Failure], str]] = (
     _missing_command,
     _abort,
     _signal,
+    _dead_worker,
     _last_complaint,
     _exit_code,
 )

@@ -20,6 +20,7 @@ from .job_stream import role_of
 from .launcher_failure import LastLines
 from .plain_text import printable_lines
 from .pod_column import failed_init_container
+from .worker_failure import worker_failure
 
 P = ParamSpec("P")
 
@@ -95,7 +96,8 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
         return End("Failed", message, FAILURE)
     exit_code = _exit_code(failed)
     # A container that could not start has printed nothing, and the message says why.
-    cause = "" if _could_not_start(failed) else last_lines.cause(job, exit_code)
+    worker = worker_failure(pods, failed)
+    cause = "" if _could_not_start(failed) else last_lines.cause(job, exit_code, worker)
     if cause and (init := failed_init_container(failed)):
         cause = f"{cause} (init container {init[0]})"
     return End("Failed", message, exit_code, cause)

@@ -198,6 +198,33 @@ def test_a_rank_that_was_reported_is_named_if_there_is_no_banner():
     assert cause.endswith("(rank 1 on pi-worker-1)")  # its banner knows better
 
 
+DEAD_WORKER = "pi-worker-0: container mpi failed with exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("case", "mpi", "cause"),
+    [
+        pytest.param("unknown-host", "OpenMPI", DEAD_WORKER, id="a worker has no address any more"),
+        pytest.param("launcher-that-prints", "MPICH", DEAD_WORKER, id="the launcher says nothing"),
+        pytest.param(
+            "missing-module",
+            "MPICH",
+            "ModuleNotFoundError: No module named 'numppy'",
+            id="an exception has its own cause",
+        ),
+        pytest.param(
+            "unknown-option",
+            "MPICH",
+            "mpirun does not know the option nothing",
+            id="mpirun did not start",
+        ),
+    ],
+)
+def test_a_worker_that_failed_is_the_cause_of_what_it_explains(case, mpi, cause):
+    code, lines = recorded(case, mpi)
+    assert failure_cause(Failure(lines, code, worker=DEAD_WORKER)) == cause
+
+
 @pytest.mark.parametrize(
     ("oom_kills", "cause"),
     [
