@@ -95,16 +95,16 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
     if failed is None:
         return End("Failed", message, FAILURE)
     exit_code = _exit_code(failed)
-    # A container that could not start has printed nothing, and the message says why.
-    worker = worker_failure(pods, failed)
-    cause = "" if _could_not_start(failed) else last_lines.cause(job, exit_code, worker)
+    cause = _start_error(failed) or last_lines.cause(job, exit_code, worker_failure(pods, failed))
     if cause and (init := failed_init_container(failed)):
         cause = f"{cause} (init container {init[0]})"
     return End("Failed", message, exit_code, cause)
 
 
-def _could_not_start(pod: Manifest) -> bool:
-    return any(each.get("reason") == "StartError" for each in _terminations(pod))
+def _start_error(pod: Manifest) -> str:
+    """Why a container could not start, in which case it has printed nothing."""
+    errors = (each for each in _terminations(pod) if each.get("reason") == "StartError")
+    return next((str(each.get("message") or "") for each in errors), "")
 
 
 def _exit_code(pod: Manifest) -> int:

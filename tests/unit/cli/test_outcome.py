@@ -50,12 +50,16 @@ FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", 
             id="an init container",
         ),
         pytest.param(
-            {"containerStatuses": status(127, reason="StartError")}, "", id="one that never ran"
+            {"containerStatuses": status(127, reason="StartError", message="container x: no")},
+            "container x: no",
+            id="one that never ran",
         ),
         pytest.param({}, "", id="unknown"),
     ],
 )
-def test_a_launcher_that_printed_nothing_leaves_its_exit_code(statuses, cause):
+def test_a_launcher_that_printed_nothing_leaves_its_exit_code_or_why_it_did_not_start(
+    statuses, cause
+):
     job = decode_job({**mpijob("pi"), "status": {"conditions": [FAILED]}})
     assert outcome.end_of(job, [launcher(**statuses)], LastLines()).cause == cause
 
