@@ -19,6 +19,7 @@ from . import (
     file_objects,
     manifest_files,
     references,
+    volume_mounts,
     volume_options,
     without_effect,
 )
@@ -73,13 +74,21 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
     own = with_gpus(with_environment(manifest, changes.variables), changes.gpus)
     manifest = _in_namespace(own)
     try:
-        job = decode_job(manifest)
+        job = _decoded(manifest)
     except InvalidJob as invalid:
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
     found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
     namespace = (own.get("metadata") or {}).get("namespace") or ""
     return LoadedJob(manifest, job, found, directory, namespace)
+
+
+def _decoded(manifest: Manifest) -> MPIJob:
+    """The job; InvalidJob if it, or a pod of it, would be refused."""
+    job = decode_job(manifest)
+    if errors := [*volume_mounts.errors(job)]:
+        raise InvalidJob(errors)
+    return job
 
 
 def _with_volumes(jobs: list[LoadedJob], directories: Mapping[str, Path]) -> list[LoadedJob]:
