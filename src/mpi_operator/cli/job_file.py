@@ -27,9 +27,12 @@ from .config_objects import NAMESPACE
 from .environment import with_environment
 from .file_objects import FileObjects
 from .gpu_option import with_gpus
+from .manifest_files import Document
 from .outcome import InvalidInput
+from .plain_text import printable
 from .set_option import is_short, with_settings
 from .workload import Changes, LoadedJob, Workload
+from .yaml_lines import Lines
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
@@ -61,8 +64,18 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
 
 def parse(text: str, source: str) -> FileObjects:
     """The objects in a text, at least one of which is a job."""
-    values = [document.value for document in manifest_files.documents(text, source)]
-    return file_objects.sort(values, source)
+    documents = manifest_files.documents(text, source)
+    found = file_objects.sort([document.value for document in documents], source)
+    _check_keys(documents, source)
+    return found
+
+
+def _check_keys(documents: Iterable[Document], source: str) -> None:
+    """Refuse keys that are written twice, because a parser drops the first value silently."""
+    found = [each for document in documents for each in Lines(document).duplicates()]
+    if found:
+        lines = "\n".join(f"  line {each.line}: {printable(each.path)}" for each in found)
+        raise InvalidInput(f"keys written twice in {source}:\n{lines}")
 
 
 def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -> LoadedJob:
