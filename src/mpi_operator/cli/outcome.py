@@ -5,6 +5,7 @@ import errno
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import wraps
+from itertools import chain
 from typing import IO, Any, ParamSpec
 
 import click
@@ -103,21 +104,24 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
 
 def _start_error(pod: Manifest) -> str:
     """Why a container could not start, in which case it has printed nothing."""
-    errors = (each for each in _terminations(pod) if each.get("reason") == "StartError")
+    ends = _terminations(pod, "initContainerStatuses", "containerStatuses")
+    errors = (each for each in ends if each.get("reason") == "StartError")
     return next((str(each.get("message") or "") for each in errors), "")
 
 
 def _exit_code(pod: Manifest) -> int:
     """That of a container that failed; 0 if none has."""
-    codes = (int(each.get("exitCode") or 0) for each in _terminations(pod))
+    ends = _terminations(pod, "containerStatuses")
+    codes = (int(each.get("exitCode") or 0) for each in ends)
     if code := next(filter(None, codes), 0):
         return code
     failed = failed_init_container(pod)
     return failed[1] if failed else 0
 
 
-def _terminations(pod: Manifest) -> Iterator[Manifest]:
-    """How the containers of a pod have ended, now or before they were restarted."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+def _terminations(pod: Manifest, *fields: str) -> Iterator[Manifest]:
+    """How the containers of these statuses have ended, now or before they were restarted."""
+    status = pod.get("status") or {}
+    for container in chain.from_iterable(status.get(field) or () for field in fields):
         for name in ("state", "lastState"):
             yield (container.get(name) or {}).get("terminated") or {}

@@ -54,6 +54,11 @@ FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", 
             "container x: no",
             id="one that never ran",
         ),
+        pytest.param(
+            {"initContainerStatuses": status(127, reason="StartError", message="container x: no")},
+            "container x: no (init container x)",
+            id="an init container that never ran",
+        ),
         pytest.param({}, "", id="unknown"),
     ],
 )
