@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.local.environments import PACKAGES, environment
 from tests.local.shell import Shell, job
@@ -40,6 +41,18 @@ def test_a_rank_that_is_killed_is_named_with_its_signal(tmp_path, implementation
     _, _, err = shell.run("run", job(tmp_path, command, mpiImplementation=implementation), "-q")
     why = f"pi failed: Killed by SIGSEGV, segmentation fault {ON_RANK_1}"
     assert err.splitlines()[-1].startswith(why)
+
+
+def test_a_worker_that_fails_is_named_instead_of_the_host_that_cannot_be_reached(tmp_path):
+    shell = Shell(tmp_path / "state", environment("OpenMPI"))
+    file = Path(job(tmp_path, ["mpirun", "hostname"], runPolicy={"backoffLimit": 0}))
+    manifest = yaml.safe_load(file.read_text())
+    pod = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod["initContainers"] = [{"name": "load", "image": "none", "command": ["sh", "-c", "exit 3"]}]
+    file.write_text(yaml.safe_dump(manifest))
+    _, _, err = shell.run("run", str(file), "-q")
+    why = r"pi-worker-\d( \(and 1 more\))?: init container load failed with exit code 3"
+    assert re.match(f"pi failed: {why}", err.splitlines()[-1])
 
 
 @pytest.fixture

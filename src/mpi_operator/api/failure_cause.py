@@ -8,6 +8,7 @@ finds something is right. `Banner` finds the rank and the host, to put behind it
 import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 _MAX_LENGTH = 240
@@ -27,6 +28,8 @@ class Failure(NamedTuple):
     """How many processes of the machine were killed for lack of memory meanwhile, if known."""
     rank: str = ""
     """The rank that failed first, if the MPI has said so apart from these lines."""
+    worker: str = ""
+    """How a worker had failed before the launcher did, if one had."""
 
 
 class Banner(NamedTuple):
@@ -105,12 +108,13 @@ def _located(banner: Banner, hosts: Sequence[str]) -> Banner:
 
 _TRACEBACK = re.compile(r"^[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?::.*)?")
+_ERROR_IN_STACK = re.compile(r"\w+\(\d+\)\.*: *(.*)")
 # Raised by ranks whose peers are gone: if there is another exception, that one came first.
 _CONSEQUENCES = ("mpi4py.MPI.Exception", "ConnectionResetError", "BrokenPipeError", "EOFError")
 
 
 def _exception(text: str, banner: Banner, failure: Failure) -> str:
-    found = [each for each in _exceptions(text.splitlines()) if each]
+    found = [*_exceptions(text.splitlines())]
     causes = [each for each in found if not each.startswith(_CONSEQUENCES)]
     return (causes or found or [""])[-1]
 
@@ -118,14 +122,27 @@ def _exception(text: str, banner: Banner, failure: Failure) -> str:
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:
     """The line that ends each traceback; tracebacks of several ranks may be interleaved."""
     is_inside = False
-    for line in lines:
+    for index, line in enumerate(lines):
         if _TRACEBACK.match(line):
             is_inside = True
         elif is_inside:
             bare = line.removeprefix("  | ")
             if bare[:1].strip() and _EXCEPTION.fullmatch(bare):
                 is_inside = False
-                yield bare
+                yield _with_detail(bare, lines[index + 1 :])
+
+
+def _with_detail(exception: str, following: Sequence[str]) -> str:
+    """An exception with what comes after the colon at its end.
+
+    That of MPICH announces a stack of errors, the last of which is the reason.
+    """
+    if not exception.endswith(":"):
+        return exception
+    stack = [match[1] for match in takewhile(bool, map(_ERROR_IN_STACK.match, following)) if match]
+    if stack:
+        return f"{exception.partition(':')[0]}: {stack[-1]}"
+    return f"{exception} {following[0].strip()}" if following else exception
 
 
 def _first(*patterns: str, form: str = "{}") -> Callable[[str, Banner, Failure], str]:
@@ -156,6 +173,27 @@ _no_executable = _first(  # Open MPI does not say which of the two
     r"unable to find the specified executable file(?s:.{1,400}?)Executable: *(.*)",
     form="Executable not found, or not executable: {}",
 )
+_not_started = _first(  # a directory, or a file that is no program
+    r"failed\.  PRTE checks many things(?s:.{1,600}?)Application name: *(.*)\s+Error: *(.*)",
+    form="Cannot execute {}: {}",
+)
+_no_program = _first(
+    r"^No executable was specified on the \S+ command line",
+    r"^\[mpiexec@\S+\].*: No executable provided",
+    form="mpirun was given no program",
+)
+_no_hostfile = _first(
+    r"was unable to open the hostfile:\s+(\S+)",
+    r"^\[mpiexec@\S+\].*: unable to open host file: (.*)",
+    r"^\[mpiexec@\S+\] HYD_hostfile\w+ \(\S+\): (.*) no such file",  # Intel MPI
+    form="Cannot open the hostfile {}",
+)
+_silent_daemon = _first(
+    r"daemon failed to report back(?s:.{1,600}?)Remote host: *([^\s.]+)",
+    form="The daemon of mpirun on {} did not report back",
+)
+# The function that failed first comes first; those that have called it follow.
+_hydra_error = _first(r"^\[mpiexec@\S+\] \w+ \(\S+:\d+\): (.*)")
 _missing_command = _first(
     r"^\S*sh: (?:line )?\d+: (.*?): (?:command )?not found$", form="Command not found: {}"
 )
@@ -164,12 +202,23 @@ _unknown_option = _first(
     r"unrecognized argument (.*)",
     form="mpirun does not know the option {}",
 )
-_unknown_host = _first(r"(Could not resolve hostname .*)")
+_unresolved_host = _first(r"(Could not resolve hostname .*)")
 _abort = _first(
     r"MPI_ABORT was invoked on rank \d+ in communicator(?s:.{1,200}?)[Ee]rrorcode:? *(-?\d+)",
     r"application called MPI_Abort\([^,]*, *(-?\d+)\)",
     form="MPI_Abort with code {}",
 )
+
+
+def _unknown_host(text: str, banner: Banner, failure: Failure) -> str:
+    """Workers that have failed have no address any more."""
+    unresolved = _unresolved_host(text, banner, failure)
+    return unresolved and (failure.worker or unresolved)
+
+
+def _dead_worker(text: str, banner: Banner, failure: Failure) -> str:
+    """The last resort before what an MPI says about the connection that it lost."""
+    return failure.worker
 
 
 def _too_many_ranks(text: str, banner: Banner, failure: Failure) -> str:
@@ -215,6 +264,7 @@ _NOISE = re.compile(
     r"|[Pp]rimary job +terminated|non-zero exit code|job has been aborted|lost communication"
     r"|^Intel\(R\)|YOUR APPLICATION TERMINATED|Please refer to|www\.|https?://"
     r"|^\[(?:mpiexec|proxy|prterun)\S*\]|^\[\S+\] PRTE ERROR|^NOTE: invoking MPI_ABORT"
+    r"|^\[\S+\] \[\S+\] errmgr:dvm: "
     r"|You may or may not see|exactly when Open MPI kills|calling$|^.abort.\. This may"
     r"|^terminated by signals"
 )
@@ -248,6 +298,9 @@ _REASONS: Sequence[Callable[[str, Banner, Failure], str]] = (
     _missing_executable,
     _no_permission,
     _no_executable,
+    _not_started,
+    _no_program,
+    _no_hostfile,
     _unknown_option,
     _unknown_host,
     _exception,
@@ -257,6 +310,9 @@ _REASONS: Sequence[Callable[[str, Banner, Failure], str]] = (
     _missing_command,
     _abort,
     _signal,
+    _dead_worker,
+    _silent_daemon,
     _last_complaint,
+    _hydra_error,
     _exit_code,
 )

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from mpi_operator.kube.resources import Manifest
 
+# Of all volumes that are added to any pod: mounts of the user's own may refer to them.
+ADDED_NAMES = frozenset(("mpi-job-config", "mpi-job-environment", "mpi-job-kubectl", "ssh-auth"))
+
 
 @dataclass(frozen=True)
 class Volume:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mpi_operator.api.conversion import UnitSettings
+from mpi_operator.api.decode import decode_leniently
 from mpi_operator.api.field_errors import FieldError, Path
 from mpi_operator.api.types import GROUP, KIND, Manifest
-from mpi_operator.webhook import job_errors, job_warnings
+from mpi_operator.webhook import job_errors, job_warnings, own_terms
 
-from . import config_objects, file_objects, manifest_files
+from . import config_objects, file_objects, manifest_files, volume_mounts
 from .file_objects import CREATED, Listed, title
 from .manifest_files import Document
 from .old_versions import Unconvertible, as_json, to_hub
@@ -115,13 +116,19 @@ class _Checker:
 
 
 def _job_problems(written: Manifest, units: UnitSettings) -> Iterator[tuple[bool, FieldError]]:
-    """The errors and warnings of the webhook about a job of any version."""
+    """The errors and warnings of the webhook about a job of any version, and about its mounts."""
     try:
         job = as_json(written)
-        to_hub(job, units)
+        hub = to_hub(job, units)
     except Unconvertible as error:
         yield True, FieldError(Path(), str(error))
         return
     version = str(job.get("apiVersion")).removeprefix(f"{GROUP}/")
-    yield from ((True, each) for each in job_errors.errors(job, version, units))
+    errors = job_errors.errors(job, version, units) or _mount_errors(hub, version)
+    yield from ((True, each) for each in errors)
     yield from ((False, each) for each in job_warnings.warnings(job, version, units))
+
+
+def _mount_errors(hub: Manifest, version: str) -> list[FieldError]:
+    """The mounts of a valid job for which the API server would refuse its pods."""
+    return own_terms.translated(version, volume_mounts.errors(decode_leniently(hub)))

@@ -19,6 +19,7 @@ from . import (
     file_objects,
     manifest_files,
     references,
+    volume_mounts,
     volume_options,
     without_effect,
 )
@@ -26,9 +27,12 @@ from .config_objects import NAMESPACE
 from .environment import with_environment
 from .file_objects import FileObjects
 from .gpu_option import with_gpus
+from .manifest_files import Document
 from .outcome import InvalidInput
+from .plain_text import printable
 from .set_option import is_short, with_settings
 from .workload import Changes, LoadedJob, Workload
+from .yaml_lines import Lines
 
 if TYPE_CHECKING:
     from .old_versions import OldJob
@@ -60,8 +64,18 @@ def load(path: Path, changes: Changes = _NO_CHANGES) -> Workload:
 
 def parse(text: str, source: str) -> FileObjects:
     """The objects in a text, at least one of which is a job."""
-    values = [document.value for document in manifest_files.documents(text, source)]
-    return file_objects.sort(values, source)
+    documents = manifest_files.documents(text, source)
+    found = file_objects.sort([document.value for document in documents], source)
+    _check_keys(documents, source)
+    return found
+
+
+def _check_keys(documents: Iterable[Document], source: str) -> None:
+    """Refuse keys that are written twice, because a parser drops the first value silently."""
+    found = [each for document in documents for each in Lines(document).duplicates()]
+    if found:
+        lines = "\n".join(f"  line {each.line}: {printable(each.path)}" for each in found)
+        raise InvalidInput(f"keys written twice in {source}:\n{lines}")
 
 
 def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -> LoadedJob:
@@ -73,13 +87,21 @@ def _loaded(written: Manifest, source: str, changes: Changes, directory: Path) -
     own = with_gpus(with_environment(manifest, changes.variables), changes.gpus)
     manifest = _in_namespace(own)
     try:
-        job = decode_job(manifest)
+        job = _decoded(manifest)
     except InvalidJob as invalid:
         errors = old.own(invalid.errors) if old else invalid.errors
         raise _invalid_job(source, errors) from invalid
     found = [*(old.warnings if old else warnings(manifest)), *_rank_warnings(job, settings)]
     namespace = (own.get("metadata") or {}).get("namespace") or ""
     return LoadedJob(manifest, job, found, directory, namespace)
+
+
+def _decoded(manifest: Manifest) -> MPIJob:
+    """The job; InvalidJob if it, or a pod of it, would be refused."""
+    job = decode_job(manifest)
+    if errors := [*volume_mounts.errors(job)]:
+        raise InvalidJob(errors)
+    return job
 
 
 def _with_volumes(jobs: list[LoadedJob], directories: Mapping[str, Path]) -> list[LoadedJob]:

@@ -49,8 +49,11 @@ class LastLines:
             self._pod, self._rank = pod, ""
             self._lines.clear()
 
-    def cause(self, job: MPIJob, exit_code: int) -> str:
-        """Why a job has failed; "" if its launcher is not the reason."""
+    def cause(self, job: MPIJob, exit_code: int, worker: str = "") -> str:
+        """Why a job has failed; "" if its launcher is not the reason.
+
+        A worker that had failed is the reason why the launcher could not reach it.
+        """
         failed = conditions.condition(job.status.conditions, ConditionType.FAILED)
         self._lines.extend(line.printed[:_MAX_LINE_BYTES] for line in self._whole.rest())
         if failed is None or not failed.reason.startswith(_OWN_REASONS):
@@ -59,7 +62,7 @@ class LastLines:
         hosts = slots if _is_in_order(job) else ()
         kills = self._oom_kills_since()
         return failure_cause(
-            Failure(self._text(job), exit_code, len(slots), hosts, kills, self._rank)
+            Failure(self._text(job), exit_code, len(slots), hosts, kills, self._rank, worker)
         )
 
     def _oom_kills_since(self) -> int | None:

@@ -5,6 +5,7 @@ import errno
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import wraps
+from itertools import chain
 from typing import IO, Any, ParamSpec
 
 import click
@@ -20,6 +21,7 @@ from .job_stream import role_of
 from .launcher_failure import LastLines
 from .plain_text import printable_lines
 from .pod_column import failed_init_container
+from .worker_failure import worker_failure
 
 P = ParamSpec("P")
 
@@ -94,28 +96,32 @@ def end_of(job: MPIJob, pods: Sequence[Manifest], last_lines: LastLines) -> End:
     if failed is None:
         return End("Failed", message, FAILURE)
     exit_code = _exit_code(failed)
-    # A container that could not start has printed nothing, and the message says why.
-    cause = "" if _could_not_start(failed) else last_lines.cause(job, exit_code)
+    cause = _start_error(failed) or last_lines.cause(job, exit_code, worker_failure(pods, failed))
     if cause and (init := failed_init_container(failed)):
         cause = f"{cause} (init container {init[0]})"
     return End("Failed", message, exit_code, cause)
 
 
-def _could_not_start(pod: Manifest) -> bool:
-    return any(each.get("reason") == "StartError" for each in _terminations(pod))
+def _start_error(pod: Manifest) -> str:
+    """Why a container could not start, in which case it has printed nothing."""
+    ends = _terminations(pod, "initContainerStatuses", "containerStatuses")
+    errors = (each for each in ends if each.get("reason") == "StartError")
+    return next((str(each.get("message") or "") for each in errors), "")
 
 
 def _exit_code(pod: Manifest) -> int:
     """That of a container that failed; 0 if none has."""
-    codes = (int(each.get("exitCode") or 0) for each in _terminations(pod))
+    ends = _terminations(pod, "containerStatuses")
+    codes = (int(each.get("exitCode") or 0) for each in ends)
     if code := next(filter(None, codes), 0):
         return code
     failed = failed_init_container(pod)
     return failed[1] if failed else 0
 
 
-def _terminations(pod: Manifest) -> Iterator[Manifest]:
-    """How the containers of a pod have ended, now or before they were restarted."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+def _terminations(pod: Manifest, *fields: str) -> Iterator[Manifest]:
+    """How the containers of these statuses have ended, now or before they were restarted."""
+    status = pod.get("status") or {}
+    for container in chain.from_iterable(status.get(field) or () for field in fields):
         for name in ("state", "lastState"):
             yield (container.get(name) or {}).get("terminated") or {}

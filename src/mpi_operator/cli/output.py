@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
     def line(self) -> str:
         """The last line for people."""
         what = f"failed: {self.end.cause}" if self.end.cause else gist(self.end.message)
-        says_code = self.end.state != "Failed" or "exit code" in self.end.cause
+        says_code = self.end.state != "Failed" or f"exit code {self.end.exit_code}" in what
         code = "" if says_code else f"exit code {self.end.exit_code}, "
         return f"{self.job} {printable(what)} ({code}{self.seconds:.1f}s)"
 

@@ -12,13 +12,18 @@ def state_of(pod: Manifest, *, is_over: bool = False) -> str:
     status = pod.get("status") or {}
     phase = str(status.get("phase") or "Pending")
     if failed_init_container(pod) is not None:
-        is_waiting = not is_over and phase == "Pending" and "deletionTimestamp" not in _meta(pod)
+        is_waiting = not is_over and phase == "Pending" and not is_ending(pod)
         return f"Init:{_CRASH_LOOP if is_waiting and _is_waiting(pod) else 'Error'}"
     if phase in _OVER:
         return phase
     if is_over:
         return "Failed" if _has_crashed(status) else ENDED
-    return "Terminating" if "deletionTimestamp" in _meta(pod) else phase
+    return "Terminating" if is_ending(pod) else phase
+
+
+def is_ending(pod: Manifest) -> bool:
+    """Whether somebody has deleted a pod, so that its processes are being ended."""
+    return "deletionTimestamp" in (pod.get("metadata") or {})
 
 
 def failed_init_container(pod: Manifest) -> tuple[str, int] | None:
@@ -45,8 +50,3 @@ def _is_waiting(pod: Manifest) -> bool:
         "waiting" in (each.get("state") or {}) and (each.get("lastState") or {})
         for each in pod["status"]["initContainerStatuses"]
     )
-
-
-def _meta(pod: Manifest) -> Manifest:
-    found: Manifest = pod.get("metadata") or {}
-    return found

@@ -166,8 +166,10 @@ def mpi_settings(implementation: str, environment: Mapping[str, str]) -> list[st
 
 
 def _check_program(words: Sequence[str]) -> None:
-    """Refuse the file of a job, which `mpirun` could only fail to execute."""
+    """Refuse what `mpirun` could only fail to execute: nothing, and the file of a job."""
     program = words[0]
+    if not program:
+        raise InvalidInput("the program is empty: give its name after the options")
     if program.endswith(FILES) and os.path.isfile(program) and not os.access(program, os.X_OK):
         raise InvalidInput(
             f"{program} is not a program: with -np or --workers, `mpijob run` runs a program",

@@ -13,6 +13,8 @@ EXPECTED = [
     ("assertion", "OpenMPI", "AssertionError (rank 1 on pi-worker-1)"),
     ("assertion", "MPICH Intel", "AssertionError"),
     ("chained-exception", "OpenMPI MPICH Intel", "RuntimeError: no a"),
+    ("directory", "OpenMPI", "Cannot execute /tmp: Permission denied"),
+    ("directory", "MPICH Intel", "No permission to execute /tmp (rank 0 on pi-worker-0)"),
     ("exception-and-MPI_Abort", "OpenMPI MPICH Intel", "ValueError: boom (rank 1 on pi-worker-1)"),
     (
         "exception-group",
@@ -41,6 +43,7 @@ EXPECTED = [
     ),
     ("missing-executable", "MPICH", "Executable not found: ./nothing (rank 0 on pi-worker-0)"),
     ("missing-executable", "Intel", "Executable not found: ./nothing (rank 1 on pi-worker-1)"),
+    ("missing-hostfile", "OpenMPI MPICH Intel", "Cannot open the hostfile /nothing"),
     ("missing-main-module", "OpenMPI", "No module named nothing (rank 0 on pi-worker-0)"),
     ("missing-main-module", "MPICH Intel", "No module named nothing"),
     (
@@ -66,6 +69,7 @@ EXPECTED = [
         "MPICH Intel",
         "No permission to execute ./assertion.py (rank 0 on pi-worker-0)",
     ),
+    ("no-program", "OpenMPI MPICH", "mpirun was given no program"),
     ("os.abort", "OpenMPI MPICH Intel", "Killed by SIGABRT, aborted (rank 1 on pi-worker-1)"),
     ("own-exception", "OpenMPI", "diverged: at 3 (rank 1 on pi-worker-1)"),
     ("own-exception", "MPICH Intel", "diverged: at 3"),
@@ -86,7 +90,11 @@ EXPECTED = [
     ("unknown-option", "OpenMPI", "mpirun does not know the option --nothing"),
     ("unknown-option", "MPICH Intel", "mpirun does not know the option nothing"),
     ("wrong-rank", "OpenMPI", "mpi4py.MPI.Exception: MPI_ERR_RANK: invalid rank"),
-    ("wrong-rank", "MPICH Intel", "mpi4py.MPI.Exception: Invalid rank, error stack:"),
+    (
+        "wrong-rank",
+        "MPICH Intel",
+        "mpi4py.MPI.Exception: Invalid rank has value 99 but must be nonnegative and less than 2",
+    ),
 ]
 TABLE = [(case, mpi, cause) for case, mpis, cause in EXPECTED for mpi in mpis.split()]
 
@@ -122,6 +130,54 @@ def test_the_exception_that_came_first_wins_over_its_consequences():
         "ConnectionResetError: [Errno 104] Connection reset by peer",
     ]
     assert failure_cause(Failure(lines, 1)) == "ValueError: boom"
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        pytest.param(["ValueError: bad:", "  lr=-1"], "ValueError: bad: lr=-1", id="the next line"),
+        pytest.param(["ValueError: bad:"], "ValueError: bad:", id="nothing"),
+        pytest.param(
+            ["Error: Invalid rank, error stack:", "f(3): g() failed", "g(1)......: no 9", "more"],
+            "Error: no 9",
+            id="the last error of a stack",
+        ),
+    ],
+)
+def test_what_follows_the_colon_at_the_end_of_an_exception(lines, cause):
+    traceback = "Traceback (most recent call last):"
+    assert failure_cause(Failure([traceback, *lines], 1)) == cause
+
+
+def test_the_report_of_a_failed_rank_does_not_hide_what_was_printed_before():
+    report = "[pi-launcher:00003] [prterun-pi-launcher-3@0,0] errmgr:dvm: job prterun-pi-launcher-3"
+    lines = ["epoch 5", f"{report}@1 reported state FAILED TO START"]
+    assert failure_cause(Failure(lines, 3)) == "exit code 3, after the line: epoch 5"
+
+
+def test_a_daemon_of_prrte_that_did_not_report_back_is_named():
+    lines = [
+        "A daemon failed to report back after being spawned. This could",
+        "be due to several factors, including inability to find the",
+        "daemon executable.",
+        "",
+        "  Local host:    pi-launcher",
+        "  Remote host:   pi-worker-0.pi.default.svc",
+        "  Daemon exit status: 137",
+        "",
+        "check that any firewall (e.g., iptables) has been disabled and",
+        "try again.",
+    ]
+    cause = "The daemon of mpirun on pi-worker-0 did not report back"
+    assert failure_cause(Failure(lines, 137)) == cause
+
+
+def test_hydra_names_the_function_that_failed_first():
+    lines = [
+        "[mpiexec@pi-launcher] control_cb (/hydra/pmiserv_cb.c:280): assert (!closed) failed",
+        "[mpiexec@pi-launcher] main (/hydra/mpiexec.c:270): process manager error",
+    ]
+    assert failure_cause(Failure(lines, 255)) == "assert (!closed) failed"
 
 
 def test_tracebacks_of_two_ranks_may_be_interleaved():
@@ -196,6 +252,33 @@ def test_a_rank_that_was_reported_is_named_if_there_is_no_banner():
     code, lines = recorded("kill", "OpenMPI")
     cause = failure_cause(Failure(lines, code, hosts=HOSTS, rank="0"))
     assert cause.endswith("(rank 1 on pi-worker-1)")  # its banner knows better
+
+
+DEAD_WORKER = "pi-worker-0: container mpi failed with exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("case", "mpi", "cause"),
+    [
+        pytest.param("unknown-host", "OpenMPI", DEAD_WORKER, id="a worker has no address any more"),
+        pytest.param("launcher-that-prints", "MPICH", DEAD_WORKER, id="the launcher says nothing"),
+        pytest.param(
+            "missing-module",
+            "MPICH",
+            "ModuleNotFoundError: No module named 'numppy'",
+            id="an exception has its own cause",
+        ),
+        pytest.param(
+            "unknown-option",
+            "MPICH",
+            "mpirun does not know the option nothing",
+            id="mpirun did not start",
+        ),
+    ],
+)
+def test_a_worker_that_failed_is_the_cause_of_what_it_explains(case, mpi, cause):
+    code, lines = recorded(case, mpi)
+    assert failure_cause(Failure(lines, code, worker=DEAD_WORKER)) == cause
 
 
 @pytest.mark.parametrize(

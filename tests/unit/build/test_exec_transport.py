@@ -9,6 +9,7 @@ from mpi_operator.build.launcher_job import launcher_job
 from mpi_operator.build.role import role
 from mpi_operator.build.role_binding import role_binding
 from mpi_operator.build.settings import Settings
+from mpi_operator.build.volumes import ADDED_NAMES
 from mpi_operator.build.worker_pod import worker_pod
 from tests.unit.build.jobs import (
     DOMAIN,
@@ -217,3 +218,9 @@ def test_v1_uses_exec_and_its_ssh_twin_is_as_v2beta1():
     assert by_exec["serviceAccountName"] == "pi-launcher"
     ssh = {"mpi-operator.kubeflow.org/transport": "ssh"}
     assert launcher_pod(make_job(annotations=ssh)) == launcher_pod(make_job())
+
+
+def test_the_names_of_all_volumes_that_are_added_are_known():
+    jobs = (make_job(), exec_job())
+    specs = [spec for job in jobs for spec in (launcher_pod(job), worker_pod(job, 0, NONE)["spec"])]
+    assert {name for spec in specs for name in volumes(spec)} == ADDED_NAMES

@@ -1,5 +1,6 @@
 """A job from a file, and the changes of the command line."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,35 @@ def test_a_file_without_a_valid_job(content, message):
     with pytest.raises(InvalidInput) as raised:
         job_file.parse(content, "job.yaml")
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "places"),
+    [
+        pytest.param(
+            text(mpijob("pi")) + "metadata: {name: b, name: c}\n",
+            ["metadata", "metadata.name"],
+            id="in a job",
+        ),
+        pytest.param(
+            text(mpijob("pi")) + "---\nkind: Service\nspec: {a: 1, a: 1}\n",
+            ["spec.a"],
+            id="in an object without effect, with the same value",
+        ),
+        pytest.param(
+            json.dumps(mpijob("pi")).replace('"pi"', '"pi", "name": "b"', 1),
+            ["metadata.name"],
+            id="in JSON",
+        ),
+    ],
+)
+def test_a_key_that_is_written_twice_is_an_error(content, places):
+    with pytest.raises(InvalidInput) as raised:
+        job_file.parse(content, "job.yaml")
+    first, *lines = raised.value.message.splitlines()
+    assert first == "keys written twice in job.yaml:"
+    assert [each.split(": ")[1] for each in lines] == places
+    assert lines[-1].startswith(f"  line {len(content.splitlines())}: ")
 
 
 @pytest.mark.parametrize("version", ["v2beta1", "v1", "v1alpha1"])

@@ -50,11 +50,88 @@ FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", 
             id="an init container",
         ),
         pytest.param(
-            {"containerStatuses": status(127, reason="StartError")}, "", id="one that never ran"
+            {"containerStatuses": status(127, reason="StartError", message="container x: no")},
+            "container x: no",
+            id="one that never ran",
+        ),
+        pytest.param(
+            {"initContainerStatuses": status(127, reason="StartError", message="container x: no")},
+            "container x: no (init container x)",
+            id="an init container that never ran",
         ),
         pytest.param({}, "", id="unknown"),
     ],
 )
-def test_a_launcher_that_printed_nothing_leaves_its_exit_code(statuses, cause):
+def test_a_launcher_that_printed_nothing_leaves_its_exit_code_or_why_it_did_not_start(
+    statuses, cause
+):
     job = decode_job({**mpijob("pi"), "status": {"conditions": [FAILED]}})
     assert outcome.end_of(job, [launcher(**statuses)], LastLines()).cause == cause
+
+
+def worker(index=0, phase="Failed", **statuses):
+    marked = {"name": f"pi-worker-{index}", "labels": labels.worker_labels(JOB, index)}
+    return {"kind": "Pod", "metadata": marked, "status": {"phase": phase, **statuses}}
+
+
+def deleted(pod):
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+EARLY, LATE, LATEST = (f"2026-01-01T00:00:0{second}Z" for second in (1, 2, 3))
+FAILED_WORKER = worker(containerStatuses=status(3, finishedAt=EARLY))
+RUNNING = [{"name": "x", "state": {"running": {}}, "lastState": status(3)[0]["state"]}]
+CRASHED = [{"name": "x", "state": {"waiting": {}}, "lastState": status(3)[0]["state"]}]
+SILENT = "exit code 255, nothing was printed"
+
+
+@pytest.mark.parametrize(
+    ("workers", "cause"),
+    [
+        pytest.param(
+            [FAILED_WORKER], "pi-worker-0: container x failed with exit code 3", id="its program"
+        ),
+        pytest.param(
+            [worker(phase="Pending", initContainerStatuses=status(3))],
+            "pi-worker-0: init container x failed with exit code 3",
+            id="its init container",
+        ),
+        pytest.param(
+            [worker(containerStatuses=status(127, reason="StartError", message="no such program"))],
+            "pi-worker-0: no such program",
+            id="a program that does not exist",
+        ),
+        pytest.param(
+            [FAILED_WORKER, worker(1, containerStatuses=status(4))],
+            "pi-worker-0 (and 1 more): container x failed with exit code 3",
+            id="two workers",
+        ),
+        pytest.param(
+            [worker(phase="Running", containerStatuses=CRASHED)],
+            "pi-worker-0: container x failed with exit code 3",
+            id="a program that waits for its next start",
+        ),
+        pytest.param(
+            [FAILED_WORKER, worker(phase="Pending")],
+            "pi-worker-0: container x failed with exit code 3",
+            id="a worker whose replacement does not run yet",
+        ),
+        pytest.param([FAILED_WORKER, worker(phase="Running")], SILENT, id="a replaced worker"),
+        pytest.param(
+            [worker(phase="Running", containerStatuses=RUNNING)], SILENT, id="a restarted program"
+        ),
+        pytest.param([deleted(FAILED_WORKER)], SILENT, id="a worker that was deleted"),
+        pytest.param(
+            [worker(containerStatuses=status(3, finishedAt=LATEST))],
+            SILENT,
+            id="a worker that failed after the launcher",
+        ),
+        pytest.param(
+            [worker(phase="Succeeded", containerStatuses=status(0))], SILENT, id="no failure"
+        ),
+    ],
+)
+def test_a_worker_that_failed_before_the_launcher_is_the_cause(workers, cause):
+    job = decode_job({**mpijob("pi"), "status": {"conditions": [FAILED]}})
+    pods = [*workers, launcher(containerStatuses=status(255, finishedAt=LATE))]
+    assert outcome.end_of(job, pods, LastLines()).cause == cause

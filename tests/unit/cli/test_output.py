@@ -181,6 +181,21 @@ def test_the_cause_of_a_failure_replaces_its_message():
     )
 
 
+@pytest.mark.parametrize(
+    ("cause", "last"),
+    [
+        pytest.param("exit code 7, badly", "exit code 7, badly (1.0s)", id="its own"),
+        pytest.param(
+            "pi-worker-0: container mpi failed with exit code 3",
+            "pi-worker-0: container mpi failed with exit code 3 (exit code 7, 1.0s)",
+            id="that of a worker",
+        ),
+    ],
+)
+def test_the_exit_code_of_a_job_is_said_once(cause, last):
+    assert Verdict("pi", End("Failed", "failed", 7, cause), 1.0).line == f"pi failed: {last}"
+
+
 def test_with_several_jobs_pods_have_whole_names_until_a_launcher_prints():
     out, err = io.StringIO(), Terminal()
     output = TextOutput(prefix="pod", has_several_jobs=True, out=out, err=err)

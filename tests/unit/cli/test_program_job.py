@@ -291,6 +291,12 @@ def test_a_file_is_not_a_program(tmp_path):
     assert f"mpijob run {file} --set workers=2" in done.output
 
 
+def test_an_empty_word_is_not_a_program():
+    done = run("-np", "2", "")
+    assert done.exit_code == 2
+    assert "mpijob: the program is empty" in done.output
+
+
 def test_a_program_loads_no_parser_of_yaml():
     program = (
         "import sys; from mpi_operator.cli import run_input, program_job, runner, output;"
