@@ -75,6 +75,13 @@ def test_paths_of_volumes_mean_the_volume_of_the_worker(shell, tmp_path):
     assert (code, lines(out)) == (0, ["launcher", "pi-worker-0", "pi-worker-1"]), err
 
 
+def test_a_directory_in_a_volume_is_that_of_the_worker(shell, tmp_path):
+    write_own = "echo $HOSTNAME > name; cat name"
+    script = f"cd /shared; echo launcher > name; mpirun sh -c '{write_own}'; cat name"
+    code, out, err = shell.run("run", write(tmp_path, ["sh", "-c", script]), *PLAIN)
+    assert (code, lines(out)) == (0, ["launcher", "pi-worker-0", "pi-worker-1"]), err
+
+
 @pytest.mark.parametrize("mpi", ["OpenMPI", "MPICH", "Intel"])
 @pytest.mark.parametrize("kind", ["plain", "namespaces"])
 def test_a_state_directory_may_have_spaces(tmp_path, mpi, kind):

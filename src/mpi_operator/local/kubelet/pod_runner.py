@@ -125,11 +125,21 @@ class PodRunner:
 
     @property
     def in_container(self) -> Translation:
-        """From the places of its own files on this machine to the paths of its main container."""
+        """From the places of its own files on this machine to the paths of its main container.
+
+        Also from their real places, if a link leads there: the kernel names working directories so.
+        """
         config, root = self._default.config, self._context.root
-        mounts = config.mounts if config else ()
-        own = [each for each in mounts if each.source.is_relative_to(root)]
-        return Translation([Mount(Path(each.target), str(each.source)) for each in own])
+        roots = (root, self._context.directory.resolve())
+        return Translation(
+            [
+                Mount(Path(mount.target), str(place))
+                for mount in (config.mounts if config else ())
+                if mount.source.is_relative_to(root)
+                for place in (mount.source, mount.source.resolve())
+                if any(map(place.is_relative_to, roots))
+            ]
+        )
 
     @property
     def gives_input(self) -> bool:
