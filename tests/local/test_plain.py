@@ -63,9 +63,15 @@ def test_ranks_have_the_variables_of_their_workers(shell, tmp_path):
     assert lines(out) == ["Worker [] yes pi-worker-0", "Worker [] yes pi-worker-1"]
 
 
-def test_a_rank_has_the_host_name_of_its_worker(shell, tmp_path):
-    code, out, err = shell.run("run", write(tmp_path, ["mpirun", "hostname"]), *PLAIN)
-    assert (code, lines(out)) == (0, ["pi-worker-0", "pi-worker-1"]), err
+@pytest.mark.parametrize("mpi", ["OpenMPI", "MPICH", "Intel"])
+def test_a_rank_has_the_host_name_of_its_worker(tmp_path, mpi):
+    shell = Shell(tmp_path / "my state", environment(mpi))
+    script = "hostname; mpirun hostname"
+    setting = ("--set", f"implementation={mpi}", *PLAIN)
+    code, out, err = shell.run("run", write(tmp_path, ["sh", "-c", script]), *setting)
+    launcher, *workers = lines(out)
+    assert (code, workers) == (0, ["pi-worker-0", "pi-worker-1"]), err
+    assert launcher.startswith("pi-launcher")
 
 
 def test_paths_of_volumes_mean_the_volume_of_the_worker(shell, tmp_path):

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+
 from mpi_operator.kube.resources import Key, Manifest, Resource
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
@@ -167,6 +169,8 @@ class PodRunner:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
             stdio = request.stdio
+        env = {**command.env, stand_ins.STARTED_ON: self._context.hostname}
+        command = msgspec.structs.replace(command, env=env)
         return await self._sandbox.run(container.name, command, stdio)
 
     def _with_input(self, stdio: Stdio) -> Stdio:
