@@ -11,7 +11,7 @@ from mpi_operator.local.sandbox.process_tree import CONTAINER_VARIABLE, RUN_VARI
 from mpi_operator.local.sandbox.protocol import Command, Mount
 from mpi_operator.mpi_variables import MPIS, OPEN_MPI
 
-from . import gpus
+from . import gpus, host_files
 from .capacity import gpus_of
 from .container_env import (
     BIN,
@@ -136,7 +136,19 @@ def _mounts(
     if not _exists(directory, targets):
         # An image would have it. Here the directory of the job replaces it.
         mounts.append(Mount(context.node.working_directory, directory))
-    return mounts
+    return _as_words(mounts, context, container) if context.node.is_plain else mounts
+
+
+def _as_words(mounts: list[Mount], context: PodContext, container: Manifest) -> list[Mount]:
+    """Mounts whose sources may replace their targets in the text of a shell."""
+    links = context.root / "links"
+    return [
+        msgspec.structs.replace(
+            mount,
+            source=host_files.as_word(mount.source, links, f"{container['name']}-{number}"),
+        )
+        for number, mount in enumerate(mounts)
+    ]
 
 
 def _mount(context: PodContext, mount: Manifest, own: Mapping[str, str]) -> Mount:

@@ -77,7 +77,7 @@ class PodContext(msgspec.Struct, frozen=True):
     shared_memory: Path | None = None
     """Where its processes share memory, if it has no `/dev/shm` of its own."""
     link: Path | None = None
-    """Another path of its directory, if that has spaces and programs get to see it."""
+    """Another path of its directory, if a shell would split that and programs get to see it."""
     volumes: dict[str, Volume] = msgspec.field(default_factory=dict)
     """The volumes that are ready."""
 

@@ -14,10 +14,14 @@ Open MPI is configured to use. MPICH has no such setting. Its files are removed 
 this user and no process has them open or mapped: MPICH creates and opens a file, then maps it.
 
     /dev/shm/mpi-operator-<run>/<pod>/      <run>/shm ──► /dev/shm/mpi-operator-<run>
+
+Without namespaces, paths of containers are also translated in the text of commands. What they
+become must not have spaces or mean something to a shell. So links lead to such directories.
 """
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +32,7 @@ _LINK = "shm"
 _PREFIX = "mpi-operator-"
 _MEMORY = Path("/dev/shm")  # noqa: S108
 _MPICH = "mpich_shm_*"
+_WORD = re.compile(r"[\w./+@%-]+")
 
 
 class MountPoints:
@@ -81,13 +86,31 @@ def make_shared_memory(run: Path, pod: str) -> Path | None:
     return place / pod
 
 
-def link_without_spaces(pod: Path, shared_memory: Path | None) -> Path | None:
-    """A link to the directory of a pod if its path has spaces, where MPIs split commands."""
-    if shared_memory is None or not any(map(str.isspace, str(pod))):
+def pod_link(pod: Path, shared_memory: Path | None) -> Path | None:
+    """A link to the directory of a pod if its path is not one word, where MPIs split commands."""
+    if shared_memory is None or is_word(pod):
         return None
     link = shared_memory / "pod"
     link.symlink_to(pod, target_is_directory=True)
     return link
+
+
+def as_word(path: Path, links: Path, name: str) -> Path:
+    """The path, or a link of this name to it if the path is not one word."""
+    if is_word(path):
+        return path
+    links.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (links / name).symlink_to(path)
+    return links / name
+
+
+def is_word(path: Path) -> bool:
+    """Whether a path may stand in the text of any command and means itself, without quotes.
+
+    Separators of lists of paths are excluded too.
+    """
+    return _WORD.fullmatch(str(path)) is not None
 
 
 def remove(run: Path) -> None:

@@ -223,7 +223,7 @@ class Node:
             tools=self._tools,
             gpus=allocation.gpus,
             shared_memory=shared_memory,
-            link=host_files.link_without_spaces(directory, shared_memory),
+            link=host_files.pod_link(directory, shared_memory),
         )
 
     def _finished(self, context: NodeContext, worker: PodWorker) -> None:

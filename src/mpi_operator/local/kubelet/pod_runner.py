@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+
 from mpi_operator.kube.resources import Key, Manifest, Resource
 from mpi_operator.local.default_container import default_container
 from mpi_operator.local.remote_exec import stand_ins
@@ -125,11 +127,21 @@ class PodRunner:
 
     @property
     def in_container(self) -> Translation:
-        """From the places of its own files on this machine to the paths of its main container."""
+        """From the places of its own files on this machine to the paths of its main container.
+
+        Also from their real places, if a link leads there: the kernel names working directories so.
+        """
         config, root = self._default.config, self._context.root
-        mounts = config.mounts if config else ()
-        own = [each for each in mounts if each.source.is_relative_to(root)]
-        return Translation([Mount(Path(each.target), str(each.source)) for each in own])
+        roots = (root, self._context.directory.resolve())
+        return Translation(
+            [
+                Mount(Path(mount.target), str(place))
+                for mount in (config.mounts if config else ())
+                if mount.source.is_relative_to(root)
+                for place in (mount.source, mount.source.resolve())
+                if any(map(place.is_relative_to, roots))
+            ]
+        )
 
     @property
     def gives_input(self) -> bool:
@@ -157,6 +169,8 @@ class PodRunner:
             shell = ["/bin/sh", "-c", request.shell] if request.shell else ["/bin/sh"]
             command = Command(shell, own.env, own.directory)
             stdio = request.stdio
+        env = {**command.env, stand_ins.STARTED_ON: self._context.hostname}
+        command = msgspec.structs.replace(command, env=env)
         return await self._sandbox.run(container.name, command, stdio)
 
     def _with_input(self, stdio: Stdio) -> Stdio:

@@ -27,6 +27,8 @@ SOCKET = "agent.sock"
 AGENT = "mpi-operator-agent"
 
 INPUT_AGENT = "mpi-operator-input"
+# The host name of the pod in which an agent has started a program.
+STARTED_ON = "MPI_OPERATOR_STARTED_ON"
 RANK_AGENT = OPEN_MPI.rank_agent[0]  # the variable
 
 _RANK_AGENT = "mpi-operator-rank"
@@ -46,10 +48,11 @@ _WAIT = """#!/bin/sh
 trap 'exit 0' TERM INT HUP
 while :; do sleep 3600 & wait $!; done
 """
-# Without namespaces all pods have the machine's host name.
+# Without namespaces all pods have the machine's host name. Ranks of Hydra have the launcher's PATH
+# and find its stand-in. So the name that their agent has set wins.
 _HOSTNAME = """#!/bin/sh
 case "$*" in
-  "" | -f | --fqdn | -s | --short) echo {name} ;;
+  "" | -f | --fqdn | -s | --short) echo ${{{variable}:-{name}}} ;;
   *) PATH=/usr/bin:/bin exec hostname "$@" ;;
 esac
 """
@@ -63,7 +66,7 @@ def programs(pod: str, hostname: str) -> dict[str, str]:
         _RANK_AGENT: _script(f"{call} --rank"),
         INPUT_AGENT: _INPUT.format(job=_RANK_0, call=f"{call} --input"),
         "sshd": _WAIT,
-        "hostname": _HOSTNAME.format(name=shlex.quote(hostname)),
+        "hostname": _HOSTNAME.format(variable=STARTED_ON, name=shlex.quote(hostname)),
     }
 
 

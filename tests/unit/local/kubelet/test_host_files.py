@@ -69,6 +69,30 @@ def test_a_link_to_elsewhere_is_not_followed(run, tmp_path):
     assert precious.is_dir()
 
 
+@pytest.mark.parametrize("name", ["data", "été-1.5_b", "a@b+c%"])
+def test_a_path_that_is_one_word_needs_no_link(tmp_path, name):
+    assert host_files.as_word(tmp_path / name, tmp_path / "links", "l-0") == tmp_path / name
+    assert not (tmp_path / "links").exists()
+
+
+@pytest.mark.parametrize("name", ["sp ace", "no\u00a0break", "a;b", "it's", "$HOME", "a:b", "(x)"])
+def test_another_path_gets_a_link_that_stays(tmp_path, name):
+    data, links = tmp_path / name, tmp_path / "links"
+    data.mkdir()
+    for _ in range(2):  # a container that is restarted
+        assert host_files.as_word(data, links, "l-0") == links / "l-0"
+    assert (links / "l-0").samefile(data)
+
+
+def test_a_pod_whose_path_a_shell_would_split_has_a_link(run, tmp_path):
+    memory = made(run, "1-a")
+    assert host_files.pod_link(tmp_path / "1-a", memory) is None
+    link = host_files.pod_link(tmp_path / "a&b" / "1-a", memory)
+    assert link is not None
+    assert host_files.is_word(link)
+    host_files.remove(run)
+
+
 def test_what_a_container_declares_is_not_changed(run):
     own = {"OMPI_MCA_btl_sm_backing_directory": "/mine"}
     given = shared_memory_variables(run, own)
