@@ -68,8 +68,6 @@ def check(given: Given, display: Display) -> None:
         raise InvalidInput("--dry-run prints YAML or JSON: use -o yaml or -o json")
     if not given.is_program:
         _check_file(given)
-    elif not given.words[0]:
-        raise InvalidInput("the name of the program is empty")
     elif given.changes.config_maps or given.changes.secret_files or given.changes.volumes:
         raise InvalidInput(
             "--configmap, --secret-file and --volume need a file that refers to them"
