@@ -1,11 +1,10 @@
 """Real processes on this machine. What is counted before a test is counted after it."""
 
-import os
-
 import pytest
 
 from mpi_operator.local.runs import run_directories
 from mpi_operator.local.sandbox.protocol import Kind
+from tests.local.descriptors import descriptors
 from tests.local.machine import machine
 from tests.local.run_processes import marked
 from tests.support.waiting import block_until
@@ -21,12 +20,13 @@ def kind(request):
 @pytest.fixture
 def root(tmp_path):
     """Where runs live; when a test is over nothing of them is left."""
-    descriptors = os.listdir("/proc/self/fd")
+    before = descriptors()
     place = tmp_path / "runs"
     yield place
     block_until(lambda: marked(place) == [], 5)
     assert not place.exists() or [entry.name for entry in place.iterdir()] == [".lock"]
-    assert len(os.listdir("/proc/self/fd")) <= len(descriptors)
+    after = descriptors()
+    assert len(after) <= len(before), f"{sorted(before)} became {sorted(after)}"
 
 
 @pytest.fixture

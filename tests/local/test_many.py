@@ -1,6 +1,5 @@
 """Many workers on this machine: they start, they end, and nothing of them is left."""
 
-import gc
 import os
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from mpi_operator import embedded
 from mpi_operator.local.runs import run_directories
+from tests.local.descriptors import descriptors
 from tests.local.job_driver import UNTIL_DONE, JobDriver, running
 from tests.local.run_processes import marked, processes
 from tests.support.waiting import until
@@ -28,18 +28,6 @@ def temporary(tmp_path, monkeypatch):
 
 def names_in(directory: Path) -> set[str]:
     return {entry.name for entry in directory.iterdir()}
-
-
-def descriptors() -> list[str]:
-    """Of this process: what each of them is."""
-    gc.collect()
-    found = []
-    for entry in os.listdir("/proc/self/fd"):
-        try:
-            found.append(os.readlink(f"/proc/self/fd/{entry}"))
-        except OSError:
-            continue  # that of this look
-    return found
 
 
 def children() -> set[int]:

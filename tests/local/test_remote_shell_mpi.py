@@ -94,9 +94,10 @@ def test_mpirun_waits_for_workers_and_ranks_have_their_environment(job):
     assert out.splitlines() == ["rank sees the worker's own"] * 2
 
 
-# The others end with an error, which says enough.
+# The others always end with an error, which says enough. Open MPI does so if it notices the end of
+# the session before that of the daemon's connection, which is seldom.
 @pytest.mark.parametrize("job", ["OpenMPI"], indirect=True)
-def test_a_worker_that_breaks_off_is_recorded_where_mpirun_exits_with_0(job):
+def test_a_worker_that_breaks_off_is_recorded_where_mpirun_may_exit_with_0(job):
     job.keep_environment()
     job.sshd.start()
     process = job.mpirun("echo started; sleep 600")
@@ -104,7 +105,7 @@ def test_a_worker_that_breaks_off_is_recorded_where_mpirun_exits_with_0(job):
         process.stdout.readline()
     job.sshd.break_off_one_session()
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode in (0, 255), err
     block_until(lambda: bool(job.scripts.last_words.read_text()))
     [word] = job.scripts.last_words.read_text().splitlines()
     assert word.startswith(f"{EVENT}{Event.LOST} worker=pi-worker-")
