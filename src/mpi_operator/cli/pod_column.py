@@ -22,7 +22,7 @@ def state_of(pod: Manifest, *, is_over: bool = False) -> str:
 
 
 def is_ending(pod: Manifest) -> bool:
-    """Whether somebody has deleted a pod, so that its processes are being ended."""
+    """Whether a pod was deleted and its processes are terminating."""
     return "deletionTimestamp" in (pod.get("metadata") or {})
 
 

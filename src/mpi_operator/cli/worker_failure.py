@@ -11,7 +11,7 @@ from .pod_column import is_ending
 
 
 class _End(NamedTuple):
-    """A container that ended for good, or that waits for its next start."""
+    """A container that has ended, even if it will be restarted."""
 
     container: str
     terminated: Manifest

@@ -1,4 +1,4 @@
-"""How long workers that leave still run: for a delay after the launcher was told of it.
+"""How long workers that leave still run: for a delay after the launcher was notified.
 
 Each worker has a delay of its own, from the first announcement of a list without it: a list that
 changes again meanwhile must not prolong it. But the launcher's pod has only the time of the last
@@ -27,7 +27,7 @@ _USUAL_DELAY = timedelta(seconds=5)
 _LONGEST_SILENCE = timedelta(seconds=30)
 
 Departures: TypeAlias = Mapping[int, datetime]
-"""When the launcher was told that a worker leaves."""
+"""When the launcher was notified that a worker leaves."""
 
 _decode = msgspec.json.Decoder(dict[int, Time]).decode
 _encode = msgspec.json.Encoder().encode
@@ -50,9 +50,9 @@ def earlier_departures(seen: Observed, changed: datetime | None) -> Departures:
     known, before = stored_departures(seen.config_map), stored_change(seen.config_map)
     if changed == before or before is None:
         return known
-    told = _told(seen, before)
+    notified = _notified_at(seen, before)
     return {
-        index: min(known.get(index, told), told)
+        index: min(known.get(index, notified), notified)
         for index, _ in _leaving(seen)
         if index not in seen.stored_indexes
     }
@@ -64,9 +64,9 @@ def remaining_times(
     """How long surplus workers still run, by the uid of their pods; without those that need not."""
     if changed is None or not running_launchers(seen):
         return {}
-    told = _told(seen, changed)
+    notified = _notified_at(seen, changed)
     remaining = (
-        (pod, _remaining(seen, min(departures.get(index, told), told), now))
+        (pod, _remaining(seen, min(departures.get(index, notified), notified), now))
         for index, pod in _leaving(seen)
     )
     return {pod.metadata.uid: left for pod, left in remaining if left}
@@ -80,11 +80,11 @@ def _leaving(seen: Observed) -> Iterator[tuple[int, Pod]]:
             yield index, pod
 
 
-def _told(seen: Observed, changed: datetime) -> datetime:
-    """When the launcher was told of a change, or will be taken to know it."""
+def _notified_at(seen: Observed, changed: datetime) -> datetime:
+    """When the launcher was notified of a change, or is assumed to know it."""
     announced = (announced_at(pod) for pod in running_launchers(seen))
-    told = [each for each in announced if each and each >= changed]
-    return max(told, default=changed + _LONGEST_SILENCE)
+    notified = [each for each in announced if each and each >= changed]
+    return max(notified, default=changed + _LONGEST_SILENCE)
 
 
 def _remaining(seen: Observed, since: datetime, now: datetime) -> timedelta | None:
