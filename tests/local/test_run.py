@@ -233,7 +233,8 @@ def test_a_missing_mpi_is_reported_with_the_command_that_installs_it(tmp_path):
 
 def test_no_heavy_module_is_imported():
     program = (
-        "import sys; import mpi_operator.cli.main, mpi_operator.cli.run, mpi_operator.cli.runner; "
+        "import sys; import mpi_operator.cli.main, mpi_operator.cli.verbs.run, "
+        "mpi_operator.cli.running.runner; "
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run(

@@ -355,7 +355,7 @@ def test_other_users_cannot_connect_to_a_run(reader):
 
 
 def test_no_heavy_module_is_imported():
-    modules = ", ".join(f"mpi_operator.cli.{module}" for module in MODULES)
+    modules = ", ".join(f"mpi_operator.cli.verbs.{module}" for module in MODULES)
     program = f"import sys, {modules}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from mpi_operator.cli import job_file
+from mpi_operator.cli.job_input import job_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Fields that old manifests have, and new ones should not.

@@ -1,4 +1,4 @@
-"""The command line `mpijob`. One module per verb: parse, act, print."""
+"""The command line `mpijob`: verbs parse, act and print; the other packages do the work."""
 
 import gc
 import os

@@ -49,7 +49,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _VERBS:
             return None
-        module = importlib.import_module(f"{__package__}.{_VERBS[cmd_name][0]}")
+        module = importlib.import_module(f"{__package__}.verbs.{_VERBS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 

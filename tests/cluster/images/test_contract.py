@@ -5,9 +5,9 @@ import pytest
 from devcluster import image_builds
 from devcluster.binaries import CannotBuild
 from mpi_operator.api.launcher_transport import Transport
-from mpi_operator.cli import image_files
-from mpi_operator.cli.image_contract import State, findings, is_usable
-from mpi_operator.cli.image_files import Image
+from mpi_operator.cli.image_check import image_files
+from mpi_operator.cli.image_check.image_contract import State, findings, is_usable
+from mpi_operator.cli.image_check.image_files import Image
 
 MPIS = {
     "pi-openmpi": "Open MPI 5.0",

@@ -4,8 +4,8 @@ from base64 import b64decode
 
 import pytest
 
-from mpi_operator.cli import config_objects
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input import config_objects
 from mpi_operator.kube.resources import CONFIG_MAPS, SECRETS
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli import detached
-from mpi_operator.cli.job_stream import JobChanged
-from mpi_operator.cli.outcome import CommandError, InvalidInput
+from mpi_operator.cli.command_errors import CommandError, InvalidInput
+from mpi_operator.cli.job_output.job_stream import JobChanged
+from mpi_operator.cli.running import detached
 from tests.support.mpijobs import mpijob
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli import feasibility
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.running import feasibility
 from mpi_operator.local.kubelet.capacity import GPU, Machine
 from tests.support.mpijobs import mpijob
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpi_operator.cli import file_objects
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input import file_objects
 from tests.support.mpijobs import mpijob
 
 

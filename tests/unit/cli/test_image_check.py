@@ -5,8 +5,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from mpi_operator.cli import image_files
-from mpi_operator.cli.image_contract import State, findings
+from mpi_operator.cli.image_check import image_files
+from mpi_operator.cli.image_check.image_contract import State, findings
 from mpi_operator.cli.main import mpijob
 from tests.support.image_archives import docker_archive, layer, oci_archive, usable, write_tree
 

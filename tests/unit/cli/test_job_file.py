@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mpi_operator.cli import job_file
-from mpi_operator.cli.environment import with_environment
-from mpi_operator.cli.outcome import InvalidInput
-from mpi_operator.cli.workload import Changes
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input import job_file
+from mpi_operator.cli.job_input.environment import with_environment
+from mpi_operator.cli.job_input.workload import Changes
 from tests.support.mpijobs import mpijob, template
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pi" / "pi.yaml"
@@ -303,7 +303,7 @@ def test_the_example_has_a_rank_per_slot(path):
 
 def test_a_job_of_v2beta1_loads_no_conversion():
     program = (
-        "import sys; from pathlib import Path; from mpi_operator.cli import job_file;"
+        "import sys; from pathlib import Path; from mpi_operator.cli.job_input import job_file;"
         f"job_file.load(Path({str(EXAMPLE)!r}));"
         "print([name for name in sys.modules if 'conversion' in name or 'webhook' in name])"
     )

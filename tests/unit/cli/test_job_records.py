@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.api import labels
-from mpi_operator.cli import job_records, local_jobs
+from mpi_operator.cli.known_jobs import job_records, local_jobs
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.kubelet import pod_logs
 from mpi_operator.local.runs import records, run_directories

@@ -7,7 +7,7 @@ import pytest
 
 from mpi_operator.api import labels
 from mpi_operator.build.ownership import MPI_JOBS
-from mpi_operator.cli.job_stream import JobStream, Line, watch_job
+from mpi_operator.cli.job_output.job_stream import JobStream, Line, watch_job
 from mpi_operator.kube.client import LogOptions
 from mpi_operator.kube.resources import PODS, Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster

@@ -8,7 +8,7 @@ import termios
 import pytest
 
 from mpi_operator.api import labels
-from mpi_operator.cli.launcher_stdin import LauncherStdin
+from mpi_operator.cli.running.launcher_stdin import LauncherStdin
 from tests.support.waiting import block_until, until
 
 LAUNCHER = {

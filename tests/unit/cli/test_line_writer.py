@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mpi_operator.cli.job_stream import Line
-from mpi_operator.cli.line_writer import LineWriter, Prefix
-from mpi_operator.cli.pieces import pieces
+from mpi_operator.cli.job_output.job_stream import Line
+from mpi_operator.cli.job_output.line_writer import LineWriter, Prefix
+from mpi_operator.cli.job_output.pieces import pieces
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 LAUNCHER = Line("pi-launcher-x", "launcher", b"")

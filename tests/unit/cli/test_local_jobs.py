@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.build.ownership import MPI_JOBS
-from mpi_operator.cli import local_jobs
-from mpi_operator.cli.local_jobs import FinishedJob, LocalJob, RunningJob, select
-from mpi_operator.cli.outcome import CommandError, interrupted
+from mpi_operator.cli.command_errors import CommandError
+from mpi_operator.cli.job_output.outcome import interrupted
+from mpi_operator.cli.known_jobs import local_jobs
+from mpi_operator.cli.known_jobs.local_jobs import FinishedJob, LocalJob, RunningJob, select
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.apiserver.cluster import LocalCluster
 from mpi_operator.local.apiserver.served_kinds import Kind

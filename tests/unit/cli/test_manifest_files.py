@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpi_operator.cli import manifest_files, manifest_text
-from mpi_operator.cli.manifest_files import Document
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.manifests import manifest_files, manifest_text
+from mpi_operator.cli.manifests.manifest_files import Document
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

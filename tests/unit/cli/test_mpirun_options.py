@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli.mpirun_options import with_live_output
-from mpi_operator.cli.workload import LoadedJob
+from mpi_operator.cli.job_input.workload import LoadedJob
+from mpi_operator.cli.running.mpirun_options import with_live_output
 from mpi_operator.local.mpi_installation import Installation
 from tests.support.mpijobs import mpijob
 

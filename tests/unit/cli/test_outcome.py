@@ -4,8 +4,8 @@ import pytest
 
 from mpi_operator.api import labels
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli import outcome
-from mpi_operator.cli.launcher_failure import LastLines
+from mpi_operator.cli.job_output import outcome
+from mpi_operator.cli.job_output.launcher_failure import LastLines
 from tests.support.mpijobs import mpijob
 
 JOB = decode_job(mpijob("pi"))

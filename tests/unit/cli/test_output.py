@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.cli.job_stream import Line, PodChanged
-from mpi_operator.cli.outcome import SUCCEEDED
-from mpi_operator.cli.output import JsonOutput, TextOutput, Verdict
+from mpi_operator.cli.job_output.job_stream import Line, PodChanged
+from mpi_operator.cli.job_output.outcome import SUCCEEDED
+from mpi_operator.cli.job_output.output import JsonOutput, TextOutput, Verdict
 from mpi_operator.local.runs.records import End
 
 LAUNCHER = PodChanged("pi-launcher-x7k2f", "launcher", "Running")

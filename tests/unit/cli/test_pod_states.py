@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mpi_operator.cli.describe import description
-from mpi_operator.cli.job_stream import detail_of
-from mpi_operator.cli.local_jobs import FinishedJob
-from mpi_operator.cli.outcome import interrupted
-from mpi_operator.cli.pod_column import state_of
-from mpi_operator.cli.printers import as_table
+from mpi_operator.cli.job_output.job_stream import detail_of
+from mpi_operator.cli.job_output.outcome import interrupted
+from mpi_operator.cli.job_output.pod_column import state_of
+from mpi_operator.cli.known_jobs.local_jobs import FinishedJob
+from mpi_operator.cli.known_jobs.printers import as_table
+from mpi_operator.cli.verbs.describe import description
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.runs.finished import FinishedRun
 from mpi_operator.local.runs.records import Record

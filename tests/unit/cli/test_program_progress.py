@@ -1,6 +1,6 @@
 import pytest
 
-from mpi_operator.cli.program_progress import ProgramProgress
+from mpi_operator.cli.job_output.program_progress import ProgramProgress
 
 
 def shown(*lines: str, pace: float = 1.0) -> str:

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from mpi_operator.cli import progress
-from mpi_operator.cli.job_stream import PodChanged
-from mpi_operator.cli.progress import Screen
+from mpi_operator.cli.job_output import progress
+from mpi_operator.cli.job_output.job_stream import PodChanged
+from mpi_operator.cli.job_output.progress import Screen
 
 UP_ONE, UP_TWO = "\x1b[1A\x1b[J", "\x1b[2A\x1b[J"
 

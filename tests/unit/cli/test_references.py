@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli import references
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input import references
 from tests.support.mpijobs import mpijob
 
 CONFIG = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mpi_operator.cli.run import run_command
+from mpi_operator.cli.verbs.run import run_command
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpi_operator.cli.outcome import InvalidInput
-from mpi_operator.cli.set_option import with_settings
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input.set_option import with_settings
 from tests.support.mpijobs import mpijob
 
 CONTAINER = "spec.mpiReplicaSpecs.Worker.template.spec.containers"

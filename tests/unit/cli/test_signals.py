@@ -17,7 +17,8 @@ COMMAND = ROOT / "src" / "bin" / "mpijob"
 WAIT = "import select; [*iter(lambda: select.select([0], [], [], 0.01)[0], [0])]"
 INSTALL = f"from mpi_operator.cli import signals; signals.install(); print(flush=True); {WAIT}"
 RAW = f"""
-from mpi_operator.cli import signals, terminal
+from mpi_operator.cli import signals
+from mpi_operator.cli.verbs import terminal
 signals.install()
 with terminal._raw():
     print("ready", flush=True)

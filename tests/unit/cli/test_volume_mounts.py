@@ -5,7 +5,7 @@ import yaml
 from click.testing import CliRunner
 
 from mpi_operator.api import decode_job
-from mpi_operator.cli import volume_mounts
+from mpi_operator.cli.job_input import volume_mounts
 from mpi_operator.cli.main import mpijob
 from tests.support.mpijobs import mpijob as job
 

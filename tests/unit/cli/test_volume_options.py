@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpi_operator.cli import volume_options
-from mpi_operator.cli.outcome import InvalidInput
+from mpi_operator.cli.command_errors import InvalidInput
+from mpi_operator.cli.job_input import volume_options
 from tests.support.mpijobs import mpijob, template
 
 VOLUMES = [

@@ -1,7 +1,7 @@
 """The one line about fields that have no effect on this machine."""
 
 from mpi_operator.api.decode import decode_job
-from mpi_operator.cli import without_effect
+from mpi_operator.cli.job_input import without_effect
 from tests.support.mpijobs import mpijob
 
 BOTH = {"cpu": "1", "memory": "1Gi"}

@@ -3,7 +3,7 @@
 import pytest
 
 from mpi_operator.build.worker_pod import worker_pod
-from mpi_operator.cli.job_stream import starts_of
+from mpi_operator.cli.job_output.job_stream import starts_of
 from mpi_operator.local.default_container import default_container
 from tests.support.observations import PLAIN, a_job
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.cli.pieces import pieces
+from mpi_operator.cli.job_output.pieces import pieces
 from mpi_operator.local.mpi_noise import MpiNoise, failed_rank, without_noise
 
 RULE = b"-" * 74 + b"\n"

@@ -1,0 +1,1 @@
+"""`mpijob image check`: what an image lacks for use in an MPIJob."""

@@ -1,0 +1,1 @@
+"""The operator on a cluster: install, upgrade, uninstall."""

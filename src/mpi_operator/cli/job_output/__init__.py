@@ -1,0 +1,1 @@
+"""A job as people follow it: updates from its cluster, lines, progress, and how it ended."""

@@ -1,0 +1,1 @@
+"""The jobs of this user on this machine, running and finished."""

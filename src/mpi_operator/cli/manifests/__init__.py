@@ -1,0 +1,1 @@
+"""Manifests as text and as objects: read, converted between API versions, written."""

@@ -1,0 +1,1 @@
+"""`mpijob run`: jobs on this machine, from their start to their end."""
