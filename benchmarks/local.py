@@ -91,10 +91,9 @@ _START = ("python", "-c", "from mpi4py import MPI")
 _TURNS = 32
 _BARE_TURNS = [number for number in range(2 * _TURNS) if number % 4 in (0, 3)]
 _OUR_TURNS = [number for number in range(2 * _TURNS) if number % 4 in (1, 2)]
-_NETWORK = {"OMPI_MCA_btl_tcp_if_include": "lo"}
 # `mpijob run` sets the same in its pods.
 _VARIABLES = {
-    **_NETWORK,
+    "OMPI_MCA_btl_tcp_if_include": "lo",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
     **OPEN_MPI.unbound,
     **OPEN_MPI.as_root,
@@ -275,8 +274,7 @@ def _parsed(output: str) -> list[float]:
 
 
 def _job(command: list[str]) -> dict[str, object]:
-    env = [{"name": name, "value": value} for name, value in _NETWORK.items()]
-    launcher = {"name": "launcher", "image": "none", "command": command, "env": env}
+    launcher = {"name": "launcher", "image": "none", "command": command}
     worker = {"name": "worker", "image": "none"}
     return {
         "apiVersion": "kubeflow.org/v2beta1",
