@@ -6,7 +6,7 @@ from mpi_operator.api.main_container import main_container
 from mpi_operator.api.profiles import profile
 from mpi_operator.mpi_variables import MPIS
 
-from . import asked_ranks
+from . import requested_ranks
 
 
 def host_line(job: MPIJob, host: str) -> str:
@@ -32,7 +32,7 @@ def launcher_environment(job: MPIJob, hostfile: str) -> dict[str, str]:
 
 def _oversubscribes(job: MPIJob) -> bool:
     # Not without need: an Open MPI that may do so does not bind ranks to cores.
-    return profile(job).oversubscribes and asked_ranks.exceed_slots(job)
+    return profile(job).oversubscribes and requested_ranks.exceed_slots(job)
 
 
 def remote_shell_environment(job: MPIJob, script: str) -> dict[str, str]:

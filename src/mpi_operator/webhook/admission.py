@@ -11,7 +11,7 @@ from typing import Any
 
 from mpi_operator.api import annotations, types
 from mpi_operator.api.conversion import VERSIONS, UnitSettings, convert
-from mpi_operator.api.conversion.places import given
+from mpi_operator.api.conversion.places import get
 from mpi_operator.api.field_errors import FieldError, Path, unsupported
 from mpi_operator.kube.resources import Manifest
 
@@ -97,7 +97,7 @@ def _new_errors(
 
 def _differs(job: Manifest, stored: Manifest, path: Path) -> bool:
     place = tuple(map(str, path.keys))
-    return bool(given(job, place) != given(stored, place))
+    return bool(get(job, place) != get(stored, place))
 
 
 def _warnings(job: Manifest, version: str, units: UnitSettings) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _warnings(job: Manifest, version: str, units: UnitSettings) -> Iterator[str]
 
 
 def _annotations(job: Manifest) -> dict[str, Any]:
-    found = given(job, ("metadata", "annotations"))
+    found = get(job, ("metadata", "annotations"))
     return found if isinstance(found, dict) else {}
 
 

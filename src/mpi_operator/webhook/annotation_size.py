@@ -8,7 +8,7 @@ version.
 
 from mpi_operator.api import annotations, types
 from mpi_operator.api.conversion.job_annotations import text, with_annotations
-from mpi_operator.api.conversion.places import given
+from mpi_operator.api.conversion.places import get
 from mpi_operator.kube.resources import Manifest
 
 _LIMIT = 256 * 1024  # of the names and values of all annotations
@@ -45,7 +45,7 @@ def bounded(job: Manifest, converted: Manifest) -> Manifest:
 
 def _is_too_large(job: Manifest, converted: Manifest) -> bool:
     """Whether the conversion has made the annotations too large: those of others are not ours."""
-    before, after = (given(each, _ANNOTATIONS) for each in (job, converted))
+    before, after = (get(each, _ANNOTATIONS) for each in (job, converted))
     if before == after or not isinstance(after, dict):
         return False
     return sum(len(part.encode()) for each in after.items() for part in map(str, each)) > _LIMIT

@@ -26,7 +26,7 @@ from mpi_operator.kube.client import Client, EventType, WatchOptions
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Key, Manifest, Resource
 
 from .certificates import BadCertificate, split
-from .reports import Reports
+from .repeated_errors import RepeatedErrorLog
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class BundleKeeper:
         self._service = service
         self._source = source
         self._refresh = refresh
-        self._reports = Reports(f"Cannot keep the caBundle of {target}", _ADVICE)
+        self._error_log = RepeatedErrorLog(f"Cannot keep the caBundle of {target}", _ADVICE)
         self._advised = ""
 
     async def run(self) -> NoReturn:
@@ -174,7 +174,7 @@ class BundleKeeper:
                 failures += 1
                 self.bundles = None
                 if not isinstance(error, StaleAuthorities):
-                    self._reports.report(error, object=str(self._target))
+                    self._error_log.report(error, object=str(self._target))
                 await asyncio.sleep(_BACKOFF.delay(failures, random.random()))
 
     async def _follow(self) -> None:
@@ -182,7 +182,7 @@ class BundleKeeper:
         self.changed.clear()
         found = await self._get()
         await self.repair(found)
-        self._reports.clear()
+        self._error_log.clear()
         watching = asyncio.ensure_future(self._watch(found))
         other = asyncio.ensure_future(self.changed.wait())
         try:

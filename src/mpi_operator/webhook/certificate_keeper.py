@@ -21,7 +21,7 @@ from . import certificates, rotation
 from .certificate_secret import Corrupted, is_stored, read_state, secret, with_state
 from .certificates import Pair
 from .metrics import WebhookMetrics
-from .reports import Reports
+from .repeated_errors import RepeatedErrorLog
 from .rotation import Issuer, State, Times
 from .tls import LiveContext
 
@@ -75,7 +75,9 @@ class CertificateKeeper:
         self._live = live
         self._metrics = metrics
         self._clock = clock
-        self._reports = Reports("Cannot read or write the Secret of the webhook", _ADVICE)
+        self._error_log = RepeatedErrorLog(
+            "Cannot read or write the Secret of the webhook", _ADVICE
+        )
         self._is_shared = False
         self._refreshing = asyncio.Lock()  # so that an older reading never replaces a newer one
         self._state = rotation.first_state(wanted.issuer, wanted.names, clock())
@@ -91,10 +93,10 @@ class CertificateKeeper:
         while True:
             try:
                 await self.refresh(client, trusted())
-                self._reports.clear()
+                self._error_log.clear()
                 failures = 0
             except errors.KubeError as error:
-                self._reports.report(error, secret=str(self._wanted.secret))
+                self._error_log.report(error, secret=str(self._wanted.secret))
                 failures += 1
             await asyncio.sleep(self._pause(failures))
 

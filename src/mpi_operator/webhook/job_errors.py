@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from mpi_operator.api import FieldError, InvalidJob, annotations, decode_job, types
 from mpi_operator.api.conversion import UnitSettings, convert
-from mpi_operator.api.conversion.places import given
+from mpi_operator.api.conversion.places import get
 from mpi_operator.api.field_errors import Path, required
 from mpi_operator.kube.resources import Manifest
 
 from .annotation_size import size_error
-from .own_terms import translated
+from .field_paths import translated
 
 _SPEC = Path().field("spec")
 _TOTALS = ("gpus", "processingUnits", "replicas")
@@ -35,14 +35,14 @@ def _errors(hub: Manifest) -> Iterator[FieldError]:
 
 
 def _will_be_named(hub: Manifest, error: FieldError) -> bool:
-    name, prefix = (given(hub, ("metadata", key)) for key in ("name", "generateName"))
+    name, prefix = (get(hub, ("metadata", key)) for key in ("name", "generateName"))
     return error.path == _NAME and not name and bool(prefix)
 
 
 def _total_errors(job: Manifest) -> Iterator[FieldError]:
     """What is missing of the fields of v1alpha1 that determine the number of workers."""
-    has_total = any(given(job, ("spec", name)) is not None for name in _TOTALS)
-    if not has_total and given(job, ("metadata", "annotations", annotations.WRITTEN_IN)) is None:
+    has_total = any(get(job, ("spec", name)) is not None for name in _TOTALS)
+    if not has_total and get(job, ("metadata", "annotations", annotations.WRITTEN_IN)) is None:
         yield FieldError(
             _SPEC.field("replicas"), required("one of gpus, processingUnits and replicas")
         )

@@ -7,12 +7,12 @@ from typing import TypeAlias
 from mpi_operator.api import FieldError, annotations, decode, types
 from mpi_operator.api.conversion import UnitSettings, convert
 from mpi_operator.api.conversion.empty_choices import without_empty_choices
-from mpi_operator.api.conversion.places import Place, given
+from mpi_operator.api.conversion.places import Place, get
 from mpi_operator.api.conversion.roles import worker_container
 from mpi_operator.api.schema_validation import validate
 from mpi_operator.kube.resources import Manifest
 
-from .own_terms import schema_of, translated, written
+from .field_paths import schema_of, translated, written
 
 _Warning: TypeAlias = tuple[Place, str]
 
@@ -41,27 +41,27 @@ def warnings(job: Manifest, version: str, units: UnitSettings) -> Iterator[Field
 
 def _is_written_in(job: Manifest, version: str) -> bool:
     """Whether a job behaves as its version did."""
-    return given(job, ("metadata", "annotations", annotations.WRITTEN_IN)) in (None, version)
+    return get(job, ("metadata", "annotations", annotations.WRITTEN_IN)) in (None, version)
 
 
 def _v1(job: Manifest) -> Iterable[_Warning]:
     old, new = (*_SPEC, "cleanPodPolicy"), (*_RUN_POLICY, "cleanPodPolicy")
-    if given(job, old) is not None and given(job, new) is None:
+    if get(job, old) is not None and get(job, new) is None:
         yield old, f"deprecated; use {'.'.join(new)}"
-    policy = given(job, (*_LAUNCHER, "restartPolicy"))
+    policy = get(job, (*_LAUNCHER, "restartPolicy"))
     if policy == "Always":
         yield (*_LAUNCHER, "restartPolicy"), "Always means OnFailure for a launcher"
     backoff_limit = (*_RUN_POLICY, "backoffLimit")
-    if given(job, backoff_limit) and policy in (None, "Never"):
+    if get(job, backoff_limit) and policy in (None, "Never"):
         yield backoff_limit, "ignored, because the launcher's restartPolicy is Never"
     yield from chain(_ignored(job, {old: new}), _idle_args(job))
 
 
 def _v1alpha2(job: Manifest) -> Iterable[_Warning]:
     launcher, worker = (*_LAUNCHER, "restartPolicy"), (*_WORKER, "restartPolicy")
-    if (policy := given(job, launcher)) in ("Always", "ExitCode"):
+    if (policy := get(job, launcher)) in ("Always", "ExitCode"):
         yield launcher, f"{policy} means OnFailure"
-    if given(job, worker) not in (None, "OnFailure"):
+    if get(job, worker) not in (None, "OnFailure"):
         yield worker, "ignored; workers are restarted after a failure"
     winners = {
         (*_SPEC, "backoffLimit"): (*_RUN_POLICY, "backoffLimit"),
@@ -91,11 +91,11 @@ _OF_VERSION: Mapping[str, Callable[[Manifest], Iterable[_Warning]]] = {
 def _ignored(job: Manifest, winners: Mapping[Place, Place]) -> Iterator[_Warning]:
     """Each field that is ignored because another one is given."""
     for place, winner in winners.items():
-        if given(job, place) is not None and given(job, winner) is not None:
+        if get(job, place) is not None and get(job, winner) is not None:
             yield place, f"ignored, because {'.'.join(winner)} is given"
 
 
 def _idle_args(job: Manifest) -> Iterator[_Warning]:
     container = worker_container(job)
-    if given(job, (*container, "args")) and not given(job, (*container, "command")):
+    if get(job, (*container, "args")) and not get(job, (*container, "command")):
         yield (*container, "args"), "ignored, because the worker has no command"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from mpi_operator.cli.job_output.job_stream import Line
+from mpi_operator.cli.job_output.line_splitting import split_lines
 from mpi_operator.cli.job_output.line_writer import LineWriter, Prefix
-from mpi_operator.cli.job_output.pieces import pieces
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 LAUNCHER = Line("pi-launcher-x", "launcher", b"")
@@ -31,12 +31,14 @@ def written(*lines: Line, prefix: Prefix, has_timestamps: bool = False) -> tuple
 
 
 def printed(by: Line, data: bytes, *, is_stderr: bool = False) -> list[Line]:
-    return [by._replace(printed=text, end=end, is_stderr=is_stderr) for text, end in pieces(data)]
+    return [
+        by._replace(printed=text, end=end, is_stderr=is_stderr) for text, end in split_lines(data)
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"a\n", b"\r\n", b"\ra\r\n\n\xff\0", BAR])
 def test_pieces_are_everything_that_was_printed(data):
-    assert b"".join(text + end for text, end in pieces(data)) == data
+    assert b"".join(text + end for text, end in split_lines(data)) == data
 
 
 @pytest.mark.parametrize("data", [BAR, b"\0\xff binary", b"crlf\r\n"])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mpi_operator.api.decode import decode_job, warnings
 from mpi_operator.cli.command_errors import InvalidInput
 from mpi_operator.cli.job_input import program_job
-from mpi_operator.cli.job_input.given import Shape
 from mpi_operator.cli.job_input.program_job import Size, manifest_of, mpi_settings, name_of, size_of
+from mpi_operator.cli.job_input.run_arguments import Shape
 from mpi_operator.cli.main import mpijob
 from mpi_operator.local.kubelet.container_env import expanded
 from mpi_operator.mpi_variables import MPIS
@@ -300,9 +300,9 @@ def test_an_empty_word_is_not_a_program():
 def test_a_program_loads_no_parser_of_yaml():
     program = (
         "import sys; from mpi_operator.cli.running import runner;"
-        "from mpi_operator.cli.job_input import given, run_input;"
-        "given = given.Given(['prog'], given.Shape(2), is_dry_run=True);"
-        "run_input.load(given);"
+        "from mpi_operator.cli.job_input import run_arguments as run, run_input;"
+        "arguments = run.RunArguments(['prog'], run.Shape(2), is_dry_run=True);"
+        "run_input.load(arguments);"
         "print([name for name in ('yaml',) if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpi_operator.cli.job_output.pieces import pieces
+from mpi_operator.cli.job_output.line_splitting import split_lines
 from mpi_operator.local.mpi_noise import MpiNoise, failed_rank, without_noise
 
 RULE = b"-" * 74 + b"\n"
@@ -14,7 +14,7 @@ DAEMON = REPORT + b"[prterun-pi-launcher-3@0,1] state COMMUNICATION FAILURE\n"
 
 def cleaned(data: bytes) -> bytes:
     noise = MpiNoise()
-    return b"".join(b"".join(noise.cleaned(*piece) or ()) for piece in pieces(data))
+    return b"".join(b"".join(noise.cleaned(*piece) or ()) for piece in split_lines(data))
 
 
 @pytest.mark.parametrize("clean", [cleaned, without_noise])

@@ -10,7 +10,7 @@ from mpi_operator.api import schema
 from mpi_operator.api.types import Manifest
 
 from .job_annotations import text, with_annotations
-from .places import ABSENT, Place, given, value_at, with_value, without
+from .places import ABSENT, Place, get, value_at, with_value, without
 
 RUN_POLICY = ("spec", "runPolicy")
 BACKOFF_LIMIT = (*RUN_POLICY, "backoffLimit")
@@ -41,8 +41,8 @@ class Field:
 def moved_up(job: Manifest, fields: Iterable[Field]) -> Manifest:
     """The job with the version's own fields where the hub has them."""
     for each in fields:
-        own = given(job, each.own)
-        is_ours = each.own == each.hub or each.own_wins or given(job, each.hub) is None
+        own = get(job, each.own)
+        is_ours = each.own == each.hub or each.own_wins or get(job, each.hub) is None
         if own is not None and is_ours:
             job = with_value(job, each.hub, _translated(own, each.values))
     return job
@@ -55,7 +55,7 @@ def moved_down(job: Manifest, fields: Iterable[Field], *, is_own: bool) -> Manif
     soon as another version changes something in it.
     """
     for each in fields:
-        value = given(job, each.hub)
+        value = get(job, each.hub)
         if value is not None and (each.is_main or is_own):
             names_here = {new: old for old, new in each.values.items()}
             job = without(job, each.hub) if each.own != each.hub else job
@@ -73,7 +73,7 @@ def own_place(fields: Iterable[Field], place: tuple[Hashable, ...]) -> tuple[Has
 
 def main_container(job: Manifest) -> str:
     """The name of the main container, from the field or the annotation; empty if there is none."""
-    name = given(job, MAIN_CONTAINER)
+    name = get(job, MAIN_CONTAINER)
     return name if isinstance(name, str) and name else text(job, names.MAIN_CONTAINER)
 
 
@@ -97,7 +97,7 @@ def with_implied(job: Manifest, implied: Mapping[Place, object]) -> Manifest:
     """The job with the values that it implies where it gives none; it needs a spec for that."""
     if isinstance(job.get("spec"), dict):
         for place, value in implied.items():
-            job = job if given(job, place) is not None else with_value(job, place, value)
+            job = job if get(job, place) is not None else with_value(job, place, value)
     return job
 
 

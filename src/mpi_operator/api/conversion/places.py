@@ -31,7 +31,7 @@ def value_at(value: Any, place: Place) -> Any:
     return value
 
 
-def given(value: Any, place: Place) -> Any:
+def get(value: Any, place: Place) -> Any:
     """The value at a place, or None if it is absent or null."""
     found = value_at(value, place)
     return None if found is ABSENT else found

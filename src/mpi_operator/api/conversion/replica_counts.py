@@ -5,7 +5,7 @@ from typing import Any
 
 from mpi_operator.api.types import Manifest
 
-from .places import given, with_value
+from .places import get, with_value
 
 _STATUSES = ("status", "replicaStatuses")
 _COUNTS = ("active", "succeeded", "failed")
@@ -25,7 +25,7 @@ def without_zeros(job: Manifest) -> Manifest:
 
 
 def _with_roles(job: Manifest, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Manifest:
-    roles = given(job, _STATUSES)
+    roles = get(job, _STATUSES)
     if not isinstance(roles, dict):
         return job
     changed = {

@@ -6,7 +6,7 @@ from mpi_operator.api.types import Manifest
 
 from .fields import LAUNCHER, WORKER, main_container, with_implied
 from .lossless import ANY
-from .places import Place, given, value_at, without
+from .places import Place, get, value_at, without
 
 LAUNCHER_POLICY, WORKER_POLICY = (*LAUNCHER, "restartPolicy"), (*WORKER, "restartPolicy")
 POLICIES = (LAUNCHER_POLICY, WORKER_POLICY)
@@ -34,12 +34,12 @@ def without_idle_args(job: Manifest) -> Manifest:
     The old operators replaced both; Flyte puts the launcher's line there.
     """
     container = worker_container(job)
-    return job if given(job, (*container, "command")) else without(job, (*container, "args"))
+    return job if get(job, (*container, "command")) else without(job, (*container, "args"))
 
 
 def worker_container(job: Manifest) -> Place:
     """The main container of workers: the one that the job names, if they have it, or the first."""
-    containers, name = given(job, _WORKER_CONTAINERS), main_container(job)
+    containers, name = get(job, _WORKER_CONTAINERS), main_container(job)
     found = containers if name and isinstance(containers, list) else []
-    named = (str(index) for index, each in enumerate(found) if given(each, ("name",)) == name)
+    named = (str(index) for index, each in enumerate(found) if get(each, ("name",)) == name)
     return (*_WORKER_CONTAINERS, next(named, "0"))

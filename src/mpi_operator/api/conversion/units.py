@@ -6,7 +6,7 @@ from typing import Any
 from mpi_operator.api import field_errors
 
 from .old_version import UnitSettings
-from .places import given
+from .places import get
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 
@@ -91,5 +91,5 @@ def _split(
 
 def _resource(spec: dict[str, Any], settings: UnitSettings) -> str:
     """The resource that is counted; the old operators took anything unknown for GPUs."""
-    asked = given(spec, ("processingResourceType",)) or settings.processing_resource_type
+    asked = get(spec, ("processingResourceType",)) or settings.processing_resource_type
     return CPU if asked == CPU else GPU

@@ -16,7 +16,7 @@ from .fields import (
 )
 from .job_annotations import text, with_annotations
 from .old_version import OldVersion, View
-from .places import Place, given, with_value
+from .places import Place, get, with_value
 from .roles import (
     IDLE_ARGS,
     LAUNCHER_POLICY,
@@ -76,7 +76,7 @@ def down(job: Manifest, view: View) -> Manifest:
         job = _policy_down(job, place)
     if view.is_own:
         implied = _implied(job)
-        if given(job, LAUNCHER_POLICY) == "Never":
+        if get(job, LAUNCHER_POLICY) == "Never":
             implied[BACKOFF_LIMIT] = 0
     return with_own_fields(job, _FIELDS, implied, view)
 
@@ -87,25 +87,25 @@ def _implied(job: Manifest) -> dict[Place, object]:
 
 
 def _has_gpu_launcher(job: Manifest) -> bool:
-    containers = given(job, (*LAUNCHER, "template", "spec", "containers"))
+    containers = get(job, (*LAUNCHER, "template", "spec", "containers"))
     return isinstance(containers, list) and any(map(_has_gpu_limit, containers))
 
 
 def _has_gpu_limit(container: Any) -> bool:
-    limits = given(container, ("resources", "limits"))
+    limits = get(container, ("resources", "limits"))
     return isinstance(limits, dict) and any("gpu" in name for name in limits)
 
 
 def _without_retries(job: Manifest) -> Manifest:
     """The job without retries if its launcher is never restarted: a backoff limit had no effect."""
-    if given(job, LAUNCHER_POLICY) != "Never":
+    if get(job, LAUNCHER_POLICY) != "Never":
         return job
     result: Manifest = with_value(job, BACKOFF_LIMIT, 0)
     return result
 
 
 def _policy_up(job: Manifest, place: Place) -> Manifest:
-    policy = given(job, place)
+    policy = get(job, place)
     if not isinstance(policy, str):
         return job
     if instead := _INSTEAD[place].get(policy):
@@ -122,7 +122,7 @@ def _without_special(job: Manifest, place: Place, policy: str) -> Manifest:
 
 
 def _policy_down(job: Manifest, place: Place) -> Manifest:
-    policy, special = given(job, place), text(job, _ANNOTATIONS[place])
+    policy, special = get(job, place), text(job, _ANNOTATIONS[place])
     if policy is None or _INSTEAD[place].get(special) != policy:
         return job
     return with_annotations(with_value(job, place, special), {_ANNOTATIONS[place]: None})

@@ -26,7 +26,7 @@ from .fields import (
 )
 from .job_annotations import text, with_annotations
 from .old_version import OldVersion, View
-from .places import ABSENT, Place, given, value_at, with_value, without, without_all
+from .places import ABSENT, Place, get, value_at, with_value, without, without_all
 from .replica_counts import with_zeros, without_zeros
 from .stored_form import stored_form
 
@@ -114,7 +114,7 @@ def down(job: Manifest, view: View) -> Manifest:
         return job
     hidden = {**hub_defaults(), **(_IMPLIED if view.is_own else {})}
     if view.is_own:
-        hidden[_SLOTS] = _implied_slots(given(job, (*WORKER, "template")), units.GPU)
+        hidden[_SLOTS] = _implied_slots(get(job, (*WORKER, "template")), units.GPU)
     job = moved_down(without_implied(job, hidden), _FIELDS, is_own=view.is_own)
     return _with_template(main_container_down(job), view)
 
@@ -133,7 +133,7 @@ def _with_notes(job: Manifest, workers: units.Allocation) -> Manifest:
 
 def _with_roles(job: Manifest, workers: units.Allocation, view: View) -> Manifest:
     """The job with both roles, as far as its fields say something about them."""
-    template = given(job, _TEMPLATE)
+    template = get(job, _TEMPLATE)
     has_template = isinstance(template, dict)
     roles: dict[str, Any] = {}
     if has_template:
@@ -149,10 +149,10 @@ def _with_roles(job: Manifest, workers: units.Allocation, view: View) -> Manifes
 
 def _launcher(job: Manifest, template: dict[str, Any], view: View) -> dict[str, Any]:
     launcher = without_all(template, _RESOURCES, _RESTART_POLICY)
-    if given(job, _ON_MASTER) is True:
+    if get(job, _ON_MASTER) is True:
         for place, value in _MASTER_PLACEMENT.items():
             launcher = with_value(launcher, place, value)
-    policy = given(template, _RESTART_POLICY)
+    policy = get(template, _RESTART_POLICY)
     if policy is not None or view.is_own:
         shown = "Never" if policy == "Never" else "OnFailure"
         return {"replicas": 1, "restartPolicy": shown, "template": launcher}
@@ -182,7 +182,7 @@ def _with_limit(template: dict[str, Any], limit: Place, amount: int) -> Any:
 
 
 def _with_slots(job: Manifest, template: Any, workers: units.Allocation, view: View) -> Manifest:
-    if given(job, _SLOTS) is not None or not view.is_own:
+    if get(job, _SLOTS) is not None or not view.is_own:
         return job
     slots = workers.units or _implied_slots(template, workers.resource)
     result: Manifest = with_value(job, _SLOTS, slots)
@@ -191,22 +191,22 @@ def _with_slots(job: Manifest, template: Any, workers: units.Allocation, view: V
 
 def _implied_slots(template: Any, resource: str) -> int:
     """The slots of a worker that says nothing about them: its units."""
-    return units.whole_number(given(template, (*_LIMITS, resource))) or 1
+    return units.whole_number(get(template, (*_LIMITS, resource))) or 1
 
 
 def _with_template(job: Manifest, view: View) -> Manifest:
     """The job with one template: the worker's, with what the launcher runs."""
-    launcher, worker = given(job, LAUNCHER), given(job, WORKER)
-    if not isinstance(given(job, _ROLES), dict):
+    launcher, worker = get(job, LAUNCHER), get(job, WORKER)
+    if not isinstance(get(job, _ROLES), dict):
         return job
     job = without(job, _ROLES)
     replicas = value_at(worker, ("replicas",))
     if replicas is not ABSENT:
         job = with_value(job, ("spec", "replicas"), replicas)
-    if _is_on_master(given(launcher, ("template",))):
+    if _is_on_master(get(launcher, ("template",))):
         job = with_value(job, _ON_MASTER, True)
-    template = _merged(given(launcher, ("template",)), given(worker, ("template",)))
-    template = _with_policy(template, given(launcher, ("restartPolicy",)), view)
+    template = _merged(get(launcher, ("template",)), get(worker, ("template",)))
+    template = _with_policy(template, get(launcher, ("restartPolicy",)), view)
     return job if template is None else with_value(job, _TEMPLATE, template)
 
 

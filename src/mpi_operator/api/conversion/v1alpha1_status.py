@@ -6,7 +6,7 @@ from typing import Any
 from mpi_operator.api.conditions import Reason
 from mpi_operator.api.types import ConditionType, Manifest
 
-from .places import ABSENT, given, value_at, with_value
+from .places import ABSENT, get, value_at, with_value
 
 _STATUS = ("status",)
 _LAUNCHER_STATUS = (*_STATUS, "launcherStatus")
@@ -32,11 +32,11 @@ def down(job: Manifest) -> Manifest:
     """The job with v1alpha1's own status fields besides the hub's."""
     if not isinstance(job.get("status"), dict):
         return job
-    true = set(_true_conditions(given(job, _CONDITIONS)))
+    true = set(_true_conditions(get(job, _CONDITIONS)))
     state = next((state for state, known in _STATES.items() if known[0] in true), None)
     if state is not None:
         job = with_value(job, _LAUNCHER_STATUS, state)
-    workers = given(job, _ACTIVE_WORKERS)
+    workers = get(job, _ACTIVE_WORKERS)
     return with_value(job, _WORKER_REPLICAS, workers) if workers else job
 
 
@@ -45,7 +45,7 @@ def up(job: Manifest) -> Manifest:
 
     The own fields themselves are unknown to the hub and pruned.
     """
-    state, workers = given(job, _LAUNCHER_STATUS), given(job, _WORKER_REPLICAS)
+    state, workers = get(job, _LAUNCHER_STATUS), get(job, _WORKER_REPLICAS)
     known = _STATES.get(state) if isinstance(state, str) else None
     has_conditions = value_at(job, _CONDITIONS) is not ABSENT
     if known is not None and not has_conditions:
@@ -58,21 +58,21 @@ def up(job: Manifest) -> Manifest:
 
 def _true_conditions(conditions: Any) -> Iterator[str]:
     for each in conditions if isinstance(conditions, list) else ():
-        kind = given(each, ("type",))
-        if isinstance(kind, str) and given(each, ("status",)) == "True":
+        kind = get(each, ("type",))
+        if isinstance(kind, str) and get(each, ("status",)) == "True":
             yield kind
 
 
 def _condition(job: Manifest, known: tuple[str, str, str, str]) -> dict[str, Any]:
     kind, reason, message, _ = known
-    namespace, name = (given(job, ("metadata", key)) for key in ("namespace", "name"))
+    namespace, name = (get(job, ("metadata", key)) for key in ("namespace", "name"))
     condition = {
         "type": kind,
         "status": "True",
         "reason": reason,
         "message": f"MPIJob {namespace}/{name} {message}",
     }
-    since = given(job, ("status", "completionTime")) or given(job, ("status", "startTime"))
+    since = get(job, ("status", "completionTime")) or get(job, ("status", "startTime"))
     if isinstance(since, str):
         condition |= {"lastUpdateTime": since, "lastTransitionTime": since}
     return condition

@@ -4,7 +4,7 @@ from mpi_operator.api.types import Manifest
 
 from .fields import ACTIVE_DEADLINE, BACKOFF_LIMIT, CLEAN_POD_POLICY, Field, with_implied
 from .old_version import OldVersion, View
-from .places import Place, given, with_value
+from .places import Place, get, with_value
 from .roles import (
     IDLE_ARGS,
     LAUNCHER_POLICY,
@@ -55,7 +55,7 @@ def _implied(job: Manifest) -> dict[Place, object]:
 
 def _policy_up(job: Manifest, place: Place, view: View) -> Manifest:
     """`Never` counts for launchers only: workers were pods of a StatefulSet."""
-    policy = given(job, place)
+    policy = get(job, place)
     is_kept = policy == "Never" and (place == LAUNCHER_POLICY or not view.is_own)
     if not isinstance(policy, str) or is_kept:
         return job

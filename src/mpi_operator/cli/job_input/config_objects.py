@@ -39,7 +39,7 @@ def keys_of(manifest: Manifest) -> set[str]:
     return {*(manifest.get(_PLAIN[kind]) or ()), *(manifest.get(_ENCODED[kind]) or ())}
 
 
-class Given(NamedTuple):
+class CommandLineObject(NamedTuple):
     """An object of the command line."""
 
     manifest: Manifest
@@ -47,7 +47,7 @@ class Given(NamedTuple):
     """False if only single keys were given, which are added to the object of the file."""
 
 
-def from_files(resource: Resource, option: str, given: Iterable[str]) -> list[Given]:
+def from_files(resource: Resource, option: str, given: Iterable[str]) -> list[CommandLineObject]:
     """The objects of `--configmap` and `--secret-file`, each given as NAME[:KEY]=PATH."""
     contents: dict[str, dict[str, bytes]] = {}
     whole: set[str] = set()
@@ -60,11 +60,12 @@ def from_files(resource: Resource, option: str, given: Iterable[str]) -> list[Gi
         if not key:
             whole.add(name)
     return [
-        Given(_manifest(resource, name, held), name in whole) for name, held in contents.items()
+        CommandLineObject(_manifest(resource, name, held), name in whole)
+        for name, held in contents.items()
     ]
 
 
-def merged(documents: Sequence[Manifest], given: Sequence[Given]) -> list[Manifest]:
+def merged(documents: Sequence[Manifest], given: Sequence[CommandLineObject]) -> list[Manifest]:
     """The objects of the file; those of the command line replace them, or keys of them."""
     by_name = {_identity(each): each for each in documents}
     for manifest, is_whole in given:

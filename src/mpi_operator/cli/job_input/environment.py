@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from mpi_operator.api import annotations
 from mpi_operator.api.types import ReplicaType
 from mpi_operator.cli.command_errors import InvalidInput
-from mpi_operator.cli.manifests.manifest_values import given
+from mpi_operator.cli.manifests.manifest_values import get
 from mpi_operator.kube.resources import Manifest
 
 
@@ -20,7 +20,7 @@ def with_environment(job: Manifest, variables: Iterable[str]) -> Manifest:
             names = {each["name"] for each in added}
             listed = container.get("env") or []
             if isinstance(listed, list):  # if not, the decoder says so
-                kept = [each for each in listed if given(each, "name") not in names]
+                kept = [each for each in listed if get(each, "name") not in names]
                 container["env"] = [*kept, *added]
     return changed
 
@@ -34,8 +34,8 @@ def _variable(text: str) -> dict[str, str]:
 
 def main_container(job: Manifest, role: ReplicaType) -> Manifest | None:
     """The main container of a role in a job that may be invalid; see `api.main_container`."""
-    name = given(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
-    found = given(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
+    name = get(job, "metadata", "annotations", annotations.MAIN_CONTAINER)
+    found = get(job, "spec", "mpiReplicaSpecs", role.value, "template", "spec", "containers")
     containers = (
         [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     )

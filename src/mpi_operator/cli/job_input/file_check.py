@@ -13,7 +13,7 @@ from mpi_operator.cli.manifests.manifest_files import Document
 from mpi_operator.cli.manifests.old_versions import Unconvertible, as_json, to_hub
 from mpi_operator.cli.manifests.yaml_lines import Lines
 from mpi_operator.cli.plain_text import printable
-from mpi_operator.webhook import job_errors, job_warnings, own_terms
+from mpi_operator.webhook import field_paths, job_errors, job_warnings
 
 from . import config_objects, file_objects, volume_mounts
 from .file_objects import CREATED, Listed, title
@@ -132,4 +132,4 @@ def _job_problems(written: Manifest, units: UnitSettings) -> Iterator[tuple[bool
 
 def _mount_errors(hub: Manifest, version: str) -> list[FieldError]:
     """The mounts of a valid job for which the API server would refuse its pods."""
-    return own_terms.translated(version, volume_mounts.errors(decode_leniently(hub)))
+    return field_paths.translated(version, volume_mounts.errors(decode_leniently(hub)))

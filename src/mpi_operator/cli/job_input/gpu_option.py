@@ -3,7 +3,7 @@
 import copy
 
 from mpi_operator.api.types import ReplicaType
-from mpi_operator.cli.manifests.manifest_values import given
+from mpi_operator.cli.manifests.manifest_values import get
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.kubelet.capacity import GPU
 
@@ -22,8 +22,8 @@ def with_gpus(job: Manifest, count: int | None) -> Manifest:
 
 def _roles(job: Manifest) -> list[ReplicaType]:
     """The roles that run ranks."""
-    has_workers = given(job, "spec", "mpiReplicaSpecs", "Worker") is not None
-    is_worker = given(job, "spec", "runLauncherAsWorker") is True
+    has_workers = get(job, "spec", "mpiReplicaSpecs", "Worker") is not None
+    is_worker = get(job, "spec", "runLauncherAsWorker") is True
     launchers = [ReplicaType.LAUNCHER] if is_worker else []
     return [*launchers, *([ReplicaType.WORKER] if has_workers else [])]
 

@@ -23,7 +23,7 @@ from mpi_operator.mpi_variables import MPIS
 
 from .config_objects import NAMESPACE
 from .environment import with_environment
-from .given import FILES, Given, Shape
+from .run_arguments import FILES, RunArguments, Shape
 from .workload import LoadedJob
 
 _DEFAULT_MPI = "OpenMPI"
@@ -42,16 +42,16 @@ class Size(NamedTuple):
     slots: int
 
 
-def load(given: Given) -> LoadedJob:
+def load(arguments: RunArguments) -> LoadedJob:
     """The job that runs a program in the current directory."""
-    _check_program(given.words)
-    installation = _installation(given)
-    implementation = installation.implementation if installation else _named(given.mpi)
-    manifest = manifest_of(given.words, given.shape, implementation, given.image)
+    _check_program(arguments.words)
+    installation = _installation(arguments)
+    implementation = installation.implementation if installation else _named(arguments.mpi)
+    manifest = manifest_of(arguments.words, arguments.shape, implementation, arguments.image)
     manifest = with_environment(manifest, mpi_settings(implementation, os.environ))
-    manifest = _with_settings(manifest, given.changes.settings)
+    manifest = _with_settings(manifest, arguments.changes.settings)
     _check_workers(manifest)
-    manifest = with_environment(manifest, given.changes.variables)
+    manifest = with_environment(manifest, arguments.changes.variables)
     manifest["metadata"]["namespace"] = NAMESPACE
     try:
         job = decode_job(manifest)
@@ -187,14 +187,14 @@ def _check_workers(manifest: Manifest) -> None:
         )
 
 
-def _installation(given: Given) -> Installation | None:
+def _installation(arguments: RunArguments) -> Installation | None:
     """The MPI to run the program with. Printing its job needs none."""
     try:
-        if given.mpi:
-            return mpi_installation.find(_named(given.mpi))
+        if arguments.mpi:
+            return mpi_installation.find(_named(arguments.mpi))
         return mpi_installation.find_any()
     except NotInstalled as missing:
-        if given.is_dry_run:
+        if arguments.is_dry_run:
             return None
         raise InvalidInput(str(missing), missing.command) from missing
 

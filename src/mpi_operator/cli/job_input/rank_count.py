@@ -8,9 +8,9 @@ from mpi_operator.api.field_errors import FieldError
 from mpi_operator.api.main_container import main_container
 from mpi_operator.api.types import MPIJob, ReplicaType
 from mpi_operator.api.validation import role_path
-from mpi_operator.build.asked_ranks import slots
+from mpi_operator.build.requested_ranks import slots
 from mpi_operator.cli.format import counted
-from mpi_operator.local.remote_exec.lone_mpirun import OPTION_WORDS
+from mpi_operator.local.remote_exec.mpirun_wrapper import OPTION_WORDS
 
 _PROGRAMS = ("mpirun", "mpiexec", "orterun", "mpiexec.hydra", "horovodrun")
 _RANKS = ("n", "np", "c")
@@ -38,18 +38,18 @@ def warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:
             f"its command starts {counted(ranks, 'rank')}, but --set {' --set '.join(changes)} "
             f"makes {counted(room, 'slot')}. Without -n, mpirun starts one rank per slot",
         )
-        for ranks in asked_ranks([*map(str, words)])
+        for ranks in requested_ranks([*map(str, words)])
         if ranks != room
     ][:1]
 
 
-def asked_ranks(words: Sequence[str]) -> Iterator[int]:
+def requested_ranks(words: Sequence[str]) -> Iterator[int]:
     """The numbers of ranks that a command line asks for, also in a script of a shell."""
     for index, word in enumerate(words):
         if PurePosixPath(word).name in _PROGRAMS:
             yield from _options(words[index + 1 :])
         elif " " in word:
-            yield from asked_ranks(_split(word))
+            yield from requested_ranks(_split(word))
 
 
 def _options(words: Sequence[str]) -> Iterator[int]:

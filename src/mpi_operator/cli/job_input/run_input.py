@@ -5,22 +5,24 @@ from pathlib import Path
 
 from mpi_operator.cli.command_errors import InvalidInput
 
-from .given import FILES, Display, Given
+from .run_arguments import FILES, Display, RunArguments
 from .workload import Workload
 
 
-def check(given: Given, display: Display) -> None:
+def check(arguments: RunArguments, display: Display) -> None:
     """Refuse options that do not belong together."""
     output = display.output
-    if display.detach and given.is_dry_run:
+    if display.detach and arguments.is_dry_run:
         raise InvalidInput("--detach cannot be used with --dry-run, which runs nothing")
-    if output == "yaml" and not given.is_dry_run:
+    if output == "yaml" and not arguments.is_dry_run:
         raise InvalidInput("-o yaml needs --dry-run: a job that runs prints text or JSON")
-    if output == "text" and given.is_dry_run:
+    if output == "text" and arguments.is_dry_run:
         raise InvalidInput("--dry-run prints YAML or JSON: use -o yaml or -o json")
-    if not given.is_program:
-        _check_file(given)
-    elif given.changes.config_maps or given.changes.secret_files or given.changes.volumes:
+    if not arguments.is_program:
+        _check_file(arguments)
+    elif (
+        arguments.changes.config_maps or arguments.changes.secret_files or arguments.changes.volumes
+    ):
         raise InvalidInput(
             "--configmap, --secret-file and --volume need a file that refers to them"
         )
@@ -40,24 +42,24 @@ def check_display(display: Display) -> None:
         )
 
 
-def _check_file(given: Given) -> None:
+def _check_file(arguments: RunArguments) -> None:
     only_for_programs = {
-        "--slots": (given.shape.slots, "; for a file: --set slots=N"),
-        "--mpi": (given.mpi, "; for a file: --set implementation=NAME"),
-        "--image": (given.image, ""),
+        "--slots": (arguments.shape.slots, "; for a file: --set slots=N"),
+        "--mpi": (arguments.mpi, "; for a file: --set implementation=NAME"),
+        "--image": (arguments.image, ""),
     }
     for option, (value, for_file) in only_for_programs.items():
         if value is not None:
             raise InvalidInput(f"{option} needs -np or --workers, and a program{for_file}")
-    if len(given.words) > 1:
-        program = " ".join(given.words)
+    if len(arguments.words) > 1:
+        program = " ".join(arguments.words)
         raise InvalidInput(
             f"expected one file, got {program}", f"mpijob run -np 4 {program}  # runs a program"
         )
-    if command := _command_of(given.words[0]):
+    if command := _command_of(arguments.words[0]):
         raise InvalidInput(
-            f"{given.words[0]} is a program, and without -np or --workers a file with MPIJobs is "
-            "expected",
+            f"{arguments.words[0]} is a program, and without -np or --workers a file with MPIJobs "
+            "is expected",
             f"mpijob run -np 4 {command}  # runs a program in 4 ranks",
         )
 
@@ -74,12 +76,12 @@ def _command_of(word: str) -> str:
     return word if "/" not in word and which(word) else ""
 
 
-def load(given: Given) -> Workload:
+def load(arguments: RunArguments) -> Workload:
     """The job of the program or of the file."""
-    if given.is_program:
+    if arguments.is_program:
         from . import program_job  # noqa: PLC0415 — a file does not need it
 
-        return Workload([program_job.load(given)])
+        return Workload([program_job.load(arguments)])
     from . import job_file  # noqa: PLC0415 — a program does not need a parser of YAML
 
-    return job_file.load(Path(given.words[0]), given.changes)
+    return job_file.load(Path(arguments.words[0]), arguments.changes)

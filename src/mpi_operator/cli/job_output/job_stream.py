@@ -20,7 +20,7 @@ from mpi_operator.local.default_container import default_container
 from mpi_operator.local.kubelet.error_pipe import Chunk
 from mpi_operator.local.mpi_noise import MpiNoise, failed_rank
 
-from .pieces import pieces
+from .line_splitting import split_lines
 from .pod_column import failed_init_container
 
 
@@ -268,7 +268,7 @@ class JobStream:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     line = blank._replace(is_stderr=chunk.is_stderr)
-                    for printed, end in pieces(chunk.printed):
+                    for printed, end in split_lines(chunk.printed):
                         self._put(line, noise, printed, end)
                     if self._queue.qsize() > _MOST_AHEAD:
                         await self._queue.join()  # the log itself keeps what is not wanted yet

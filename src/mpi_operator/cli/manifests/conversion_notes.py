@@ -15,7 +15,7 @@ from mpi_operator.api.profiles import PROFILES, Profile
 from mpi_operator.api.types import VERSION, Manifest
 
 from .clean_manifest import cleaned, without_defaults
-from .manifest_values import MISSING, at, given
+from .manifest_values import MISSING, at, get
 
 _UNITS = {"gpus": "gpus_per_node", "processingUnits": "processing_units_per_node"}
 # Fields that an old version implies, by their path in v2beta1 and their own path if there is one.
@@ -62,7 +62,7 @@ class Change:
     @property
     def settings(self) -> dict[str, Any]:
         """The annotations of the job after its conversion."""
-        return given(self.after, "metadata", "annotations") or {}
+        return get(self.after, "metadata", "annotations") or {}
 
     def per_node(self, total: str) -> int:
         """The units of a node where the job does not say."""
@@ -92,10 +92,10 @@ def notes(change: Change) -> Iterator[str]:
 
 def _units(change: Change) -> Iterator[str]:
     for name in _UNITS:
-        total = given(change.before, "spec", name)
-        if total is not None and given(change.after, "spec", name) is None:
-            per_node = given(change.before, "spec", f"{name}PerNode") or change.per_node(name)
-            workers = given(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
+        total = get(change.before, "spec", name)
+        if total is not None and get(change.after, "spec", name) is None:
+            per_node = get(change.before, "spec", f"{name}PerNode") or change.per_node(name)
+            workers = get(change.hub, "spec", "mpiReplicaSpecs", "Worker", "replicas")
             plural = "" if workers == 1 else "s"
             yield f"spec.{name}: {total} means {workers} worker{plural}, with {per_node} per node"
 
@@ -103,7 +103,7 @@ def _units(change: Change) -> Iterator[str]:
 def _implied(change: Change) -> Iterator[str]:
     for path, own in _IMPLIED.items():
         value = at(change.after, "spec", *path)
-        own_values = [given(change.before, "spec", *each) for each in (path, own) if each]
+        own_values = [get(change.before, "spec", *each) for each in (path, own) if each]
         if value is not MISSING and own_values == [None] * len(own_values):
             yield f"{_text(path)}: {_shown(value)} is explicit now; {change.source} implies it"
 
@@ -118,7 +118,7 @@ def _kept(change: Change) -> Iterator[str]:
 def _kept_fields(change: Change) -> dict[tuple[str | int, ...], str]:
     """Fields that say something else now, or nothing, because an annotation says it."""
     before, after = change.before, change.after
-    said = given(after, "metadata", "annotations") or {}
+    said = get(after, "metadata", "annotations") or {}
     return {
         path: name
         for path, name in _KEPT.items()
@@ -179,8 +179,8 @@ def _idle_workers(change: Change) -> Iterator[str]:
 
 def _behaviour(change: Change) -> Iterator[str]:
     old, new = _profile(change.before), _profile(change.after)
-    ttl = given(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
-    policy = given(change.hub, "spec", "runPolicy", "cleanPodPolicy")
+    ttl = get(change.hub, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    policy = get(change.hub, "spec", "runPolicy", "cleanPodPolicy")
     if old.ttl_deletes_job != new.ttl_deletes_job and ttl is not None:
         yield from _ttl(new, change.settings)
     if old.cleans_launcher != new.cleans_launcher and policy == "All":

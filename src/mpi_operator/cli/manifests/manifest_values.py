@@ -15,7 +15,7 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def given(value: Any, *path: str | int) -> Any:
+def get(value: Any, *path: str | int) -> Any:
     """The value at a path, or None."""
     found = at(value, *path)
     return None if found is MISSING else found

@@ -8,7 +8,7 @@ from mpi_operator.api import annotations
 from mpi_operator.api.conversion import UnitSettings, UnknownVersion, convert
 from mpi_operator.api.field_errors import FieldError, InvalidJob
 from mpi_operator.api.types import GROUP, VERSION, Manifest
-from mpi_operator.webhook import job_errors, job_warnings, own_terms
+from mpi_operator.webhook import field_paths, job_errors, job_warnings
 
 
 class Unconvertible(ValueError):
@@ -24,7 +24,7 @@ class OldJob(NamedTuple):
 
     def own(self, errors: Sequence[FieldError]) -> list[FieldError]:
         """Errors about the job in v2beta1, in the terms of its own version."""
-        return own_terms.translated(self.version, errors)
+        return field_paths.translated(self.version, errors)
 
 
 def read(written: Mapping[str, Any], units: Mapping[str, Any]) -> OldJob:

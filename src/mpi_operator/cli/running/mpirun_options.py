@@ -10,7 +10,7 @@ from mpi_operator.cli.job_input.workload import LoadedJob
 from mpi_operator.cli.job_output.rank_tags import OPTIONS
 from mpi_operator.kube.resources import Manifest
 from mpi_operator.local.mpi_installation import Installation
-from mpi_operator.local.remote_exec.lone_mpirun import split_options
+from mpi_operator.local.remote_exec.mpirun_wrapper import split_options
 
 _MPIRUN = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
 # Open MPI 5 keeps the beginning of a line until the line ends, so that ranks do not interrupt each

@@ -7,7 +7,7 @@ import click
 
 from mpi_operator.cli.command_errors import SUCCESS
 from mpi_operator.cli.job_input import run_input
-from mpi_operator.cli.job_input.given import Display, Given
+from mpi_operator.cli.job_input.run_arguments import Display, RunArguments
 from mpi_operator.cli.job_input.workload import Workload
 from mpi_operator.cli.job_output.output import JsonOutput, Output, TextOutput
 
@@ -21,13 +21,13 @@ class Options(NamedTuple):
     keep: bool
 
 
-def execute(given: Given, display: Display, options: Options) -> int:
+def execute(arguments: RunArguments, display: Display, options: Options) -> int:
     """The exit code."""
-    run_input.check(given, display)
-    if given.is_dry_run:
-        return _print(run_input.load(given), display)
+    run_input.check(arguments, display)
+    if arguments.is_dry_run:
+        return _print(run_input.load(arguments), display)
     run_input.check_display(display)
-    return _run(run_input.load(given), given, display, options)
+    return _run(run_input.load(arguments), arguments, display, options)
 
 
 def _print(workload: Workload, display: Display) -> int:
@@ -37,7 +37,7 @@ def _print(workload: Workload, display: Display) -> int:
     return SUCCESS
 
 
-def _run(workload: Workload, given: Given, display: Display, options: Options) -> int:
+def _run(workload: Workload, arguments: RunArguments, display: Display, options: Options) -> int:
     from mpi_operator.local.sandbox.protocol import Kind  # noqa: PLC0415
 
     from . import runner  # noqa: PLC0415
@@ -48,7 +48,7 @@ def _run(workload: Workload, given: Given, display: Display, options: Options) -
         options.oversubscribe,
         options.keep,
         Kind(options.sandbox) if options.sandbox else None,
-        gives_stdin=given.words != ("-",) and not display.detach and not is_several,
+        gives_stdin=arguments.words != ("-",) and not display.detach and not is_several,
         separates_stderr=display.separates_stderr,
         is_watched=display.is_watched and not is_several,
     )

@@ -224,17 +224,17 @@ def run_command(
       mpijob run job.yaml --detach && mpijob wait pi
     """
     # Imported here, so that --help prints at once.
-    from mpi_operator.cli.job_input.given import Display, Given, Shape  # noqa: PLC0415
+    from mpi_operator.cli.job_input.run_arguments import Display, RunArguments, Shape  # noqa: PLC0415
     from mpi_operator.cli.job_input.workload import Changes  # noqa: PLC0415
     from mpi_operator.cli.running import run_verb  # noqa: PLC0415
 
     shape = Shape(ranks, workers, slots, gpus)
     changes = Changes(settings, variables, units, config_maps, secret_files, volumes, gpus)
-    given = Given(words, shape, changes, mpi, image, dry_run)
+    arguments = RunArguments(words, shape, changes, mpi, image, dry_run)
     display = Display(output, prefix, timestamps, quiet, detach)
     options = run_verb.Options(timeout, oversubscribe, sandbox, keep)
     with _errors_as(output):
-        code = run_verb.execute(given, display, options)
+        code = run_verb.execute(arguments, display, options)
     sys.exit(code)
 
 

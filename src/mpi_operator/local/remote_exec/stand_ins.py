@@ -5,8 +5,8 @@ root cannot, and need not: `agent_server` starts processes in a pod without aski
 
 *mpirun.* Open MPI's daemons tell hosts apart by `gethostname`. Without namespaces all pods have the
 machine's name, and with several daemons of one name a job hangs. So in the place of `mpirun` a pod
-finds `lone_mpirun`: it gives the real one a single host, itself, and has an agent start each rank
-in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
+finds `mpirun_wrapper`: it gives the real one a single host, itself, and has an agent start each
+rank in the sandbox of the worker where it belongs. MPICH and Intel MPI do not need this. Ranks are
 placed slot by slot; options that ask for another order are ignored.
 
 *Standard input.* The mpirun of Open MPI 5 does not pass on the end of its input, so a rank that
@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from mpi_operator.mpi_variables import OPEN_MPI
 
-from .lone_mpirun import HOSTS, LAUNCHER_ONLY, split_options
+from .mpirun_wrapper import HOSTS, LAUNCHER_ONLY, split_options
 
 SOCKET = "agent.sock"
 AGENT = "mpi-operator-agent"
@@ -73,7 +73,7 @@ def programs(pod: str, hostname: str) -> dict[str, str]:
 def mpirun_programs(pod: str, hostname: str) -> dict[str, str]:
     """The stand-ins for Open MPI's programs."""
     variables = (",".join(OPEN_MPI.hostfile), ",".join(OPEN_MPI.rank_agent))
-    call = _call("lone_mpirun.py", *variables, f"{pod}/bin/{_RANK_AGENT}", hostname)
+    call = _call("mpirun_wrapper.py", *variables, f"{pod}/bin/{_RANK_AGENT}", hostname)
     return dict.fromkeys(_MPIRUN, _script(f'{call} "$0"'))
 
 

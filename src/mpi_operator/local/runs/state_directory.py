@@ -20,24 +20,24 @@ class Unwritable(Exception):
     """No directory for state can be written: why, for each of them."""
 
 
-class Place(NamedTuple):
+class StateDirectory(NamedTuple):
     """A directory for state, and why it is a temporary one if it is."""
 
     path: Path
     why_temporary: str = ""
 
 
-def writable() -> Place:
+def writable() -> StateDirectory:
     """The directory for new runs, created if it does not exist; Unwritable if there is none."""
     try:
         own = _own()
         _make(own)
     except OSError as error:
         return _first_temporary(_why(error))
-    return Place(own)
+    return StateDirectory(own)
 
 
-def _first_temporary(problem: str) -> Place:
+def _first_temporary(problem: str) -> StateDirectory:
     """The first temporary directory that can be used, in place of the one with the problem."""
     problems = [problem]
     for place in _temporary():
@@ -48,7 +48,7 @@ def _first_temporary(problem: str) -> Place:
         except OSError as error:
             problems.append(_why(error))
         else:
-            return Place(place, problem)
+            return StateDirectory(place, problem)
     raise Unwritable("; ".join(problems))
 
 

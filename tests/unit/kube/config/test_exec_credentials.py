@@ -13,7 +13,7 @@ from mpi_operator.kube.config import Config, ConfigError, from_kubeconfig
 from mpi_operator.kube.config.exec_credentials import ExecCredentials
 from mpi_operator.kube.config.exec_plugin import ExecPlugin, parse_answer
 from tests.unit.kube.config import pki
-from tests.unit.kube.config.given import (
+from tests.unit.kube.config.factories import (
     V1,
     V1BETA1,
     Clock,

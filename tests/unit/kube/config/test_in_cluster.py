@@ -4,7 +4,7 @@ import pytest
 
 from mpi_operator.kube.config import ConfigError, in_cluster
 from tests.unit.kube.config import pki
-from tests.unit.kube.config.given import Clock, write
+from tests.unit.kube.config.factories import Clock, write
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

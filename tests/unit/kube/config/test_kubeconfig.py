@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpi_operator.kube.config import ConfigError, from_kubeconfig
 from mpi_operator.kube.config.kubeconfig import Kubeconfig, merged, read_kubeconfig
-from tests.unit.kube.config.given import make_kubeconfig, write
+from tests.unit.kube.config.factories import make_kubeconfig, write
 
 SECRET = "s3cr3t-t0k3n"
 

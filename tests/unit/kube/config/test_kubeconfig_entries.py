@@ -12,7 +12,7 @@ from mpi_operator.kube.config.kubeconfig import read_kubeconfig
 from mpi_operator.kube.config.kubeconfig_entries import credentials_of
 from mpi_operator.kube.config.tls import TLS
 from tests.unit.kube.config import pki
-from tests.unit.kube.config.given import Clock, b64, make_kubeconfig, write
+from tests.unit.kube.config.factories import Clock, b64, make_kubeconfig, write
 
 SECRET = "s3cr3t-t0k3n"
 CLUSTER = ExecCluster("https://c", TLS())

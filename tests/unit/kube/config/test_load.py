@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.kube.config import ConfigError, load
-from tests.unit.kube.config.given import make_kubeconfig, write
+from tests.unit.kube.config.factories import make_kubeconfig, write
 
 
 @pytest.fixture(autouse=True)

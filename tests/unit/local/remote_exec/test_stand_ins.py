@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi_operator.local.kubelet.pod_runner import write_programs
-from mpi_operator.local.remote_exec.lone_mpirun import (
+from mpi_operator.local.remote_exec.mpirun_wrapper import (
     LAUNCHER_ONLY,
     exported,
     hosts_named,

@@ -77,7 +77,7 @@ def test_the_fork_server_starts_with_next_to_nothing():
     assert modules.isdisjoint({"socket", "signal", "typing", "contextlib", "subprocess", "msgspec"})
 
 
-@pytest.mark.parametrize("program", ["agent.py", "lone_mpirun.py"])
+@pytest.mark.parametrize("program", ["agent.py", "mpirun_wrapper.py"])
 def test_programs_in_pods_start_with_even_less(program):
     file = str(PACKAGE / "remote_exec" / program)
     modules = loaded(f"import runpy; exec(open({file!r}).read(), {{}})")

@@ -19,7 +19,7 @@ class Shape(NamedTuple):
     """For each worker, or for the launcher if it runs the ranks."""
 
 
-class Given(NamedTuple):
+class RunArguments(NamedTuple):
     """The arguments of `mpijob run` that are about the job."""
 
     words: Sequence[str]

@@ -8,7 +8,7 @@ from mpi_operator.kube import errors
 logger = logging.getLogger(__name__)
 
 
-class Reports:
+class RepeatedErrorLog:
     """The last reported error of one task."""
 
     def __init__(self, message: str, advice: Mapping[type[errors.KubeError], str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 _PIECE = re.compile(rb"([^\r\n]*)(\r?\n|\r|$)")
 
 
-def pieces(chunk: bytes) -> Iterator[tuple[bytes, bytes]]:
+def split_lines(chunk: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Each piece of a chunk and what ends it: a line end, a carriage return, or nothing."""
     at = 0
     while at < len(chunk):

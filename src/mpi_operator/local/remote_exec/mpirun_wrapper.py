@@ -1,6 +1,6 @@
 """Stands in for Open MPI's `mpirun` where pods have no host names of their own (see `stand_ins`).
 
-    lone_mpirun HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT HOST MPIRUN ARGUMENTS…
+    mpirun_wrapper HOSTFILE_VARIABLES RANK_AGENT_VARIABLES RANK_AGENT HOST MPIRUN ARGUMENTS…
 
 It finds the host of each rank as `mpirun` would: from `--hostfile`, `--host`, or the default
 hostfile. Then it execs the real `mpirun` with a single host that has all slots, itself, and starts
