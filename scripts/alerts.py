@@ -123,7 +123,7 @@ ALERTS = (
         "0m",
         "warning",
         "The MPI operator skips malformed objects",
-        "{{ $labels.instance }} skips {{ $labels.resource }} that do not fit their type. It does"
+        "{{ $labels.instance }} skips {{ $labels.resource }} that it cannot decode. It does"
         " not manage them.",
     ),
     Alert(

@@ -196,7 +196,7 @@ _CACHES = (
     ),
     Panel(
         "Skipped objects",
-        "Objects that do not fit their type. The operator does not manage them",
+        "Objects that cannot be decoded. The operator does not manage them",
         {"{{resource}}": f"max by (resource) (informer_undecodable_objects_total{{{_OURS}}})"},
     ),
     Panel(

@@ -33,9 +33,9 @@ from .problems import Problem, ProblemReason, refusal
 
 RBAC_FILE = "deploy/rbac/exec-transport.yaml"
 _ADVICE = (
-    f"The operator may not give launchers the permission to exec into workers: apply {RBAC_FILE}, "
-    f"or set the annotation {annotations.TRANSPORT}: {annotations.SSH} on the job if its image has "
-    "an sshd"
+    "The operator is not allowed to grant launchers the permission to exec into workers: apply "
+    f"{RBAC_FILE}, or set the annotation {annotations.TRANSPORT}: {annotations.SSH} on the job if "
+    "its image has an sshd"
 )
 
 

@@ -65,6 +65,6 @@ def _message(unused: list[str]) -> str:
     more = f" (and {len(others)} more)" if others else ""
     # The option comes early: where there is little room, a message is cut.
     return (
-        f"Worker {first}{more} is back but probably unused: horovodrun needs {_SETTING} to use a "
-        "host again on which a rank failed"
+        f"Worker {first}{more} came back but is probably unused: horovodrun needs {_SETTING} to "
+        "use a host again after a rank failed on it"
     )

@@ -212,8 +212,8 @@ class LogReader:
         elif not self._is_forbidden:
             self._is_forbidden = True
             log.warning(
-                "The operator may not get pods/log, so jobs cannot report which workers their "
-                "launcher waits for",
+                "The operator is not allowed to get pods/log, so jobs cannot report which workers "
+                "their launcher waits for",
                 extra=details,
             )
 

@@ -88,8 +88,8 @@ def _with_advice(found: Problem) -> Problem:
         return found
     return Problem(
         found.reason,
-        f"{found.message}. The pod may still be running, so Kubernetes starts no other launcher "
-        "until the node is back or the pod is deleted",
+        f"{found.message}. The pod may still be running, so Kubernetes does not start another "
+        "launcher until the node is back or the pod is deleted",
     )
 
 

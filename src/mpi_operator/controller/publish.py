@@ -74,7 +74,7 @@ class Publisher:
             # The job was stored under other rules, or a policy forbids it. Its status cannot be
             # written, so an event has to report that.
             log.warning(
-                "the API server refused the status of a job",
+                "The API server rejected the status of a job",
                 extra={"job": f"{job.metadata.namespace}/{job.metadata.name}", "error": str(error)},
             )
             self.record(job, [warning("StatusRefused", str(error))])

@@ -193,7 +193,7 @@ class Cache(Generic[T]):
         """Keep an object out of the store that does not fit its type: it must not stop others."""
         metadata = _identity(raw)
         log.warning(
-            "Skipped an object that does not fit its type",
+            "Skipped an object that cannot be decoded",
             extra={"resource": str(self._resource), "key": str(metadata.key), "error": str(error)},
         )
         self._undecodable.inc()

@@ -100,5 +100,5 @@ async def _answer(client: HttpClient, path: str, decode: Callable[[bytes], T]) -
         return decode(body)
     except errors.MALFORMED as error:
         raise errors.Undecodable(
-            f"get {path}: the answer does not conform to the Kubernetes API: {error}"
+            f"get {path}: the response does not conform to the Kubernetes API: {error}"
         ) from error

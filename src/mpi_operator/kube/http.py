@@ -250,6 +250,6 @@ def _checked(request: Request, decode: Callable[[bytes | msgspec.Raw], T], body:
         return decoded(decode, body)
     except (errors.Undecodable, *errors.MALFORMED) as error:
         raise errors.Undecodable(
-            f"{request.verb} {request.path}: the answer does not conform to the Kubernetes API: "
+            f"{request.verb} {request.path}: the response does not conform to the Kubernetes API: "
             f"{error}"
         ) from error

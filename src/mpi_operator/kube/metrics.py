@@ -74,7 +74,7 @@ class Metrics:
         )
         self.undecodable = Counter(
             "informer_undecodable_objects",
-            "Objects skipped because they do not fit their type",
+            "Objects skipped because they cannot be decoded",
             ["resource"],
             registry=registry,
         )

@@ -308,7 +308,7 @@ def _translated(error: Exception, request: Request, server: str) -> errors.KubeE
             return errors.NotSent(_sentence(request.verb, server, error))
         case TimeoutError():
             return errors.DeadlineExceeded(
-                f"{request.verb} {server}{request.path}: no answer in time"
+                f"{request.verb} {server}{request.path}: timed out waiting for the response"
             )
     return errors.ConnectionLost(_sentence(request.verb, server + request.path, error))
 

@@ -46,7 +46,7 @@ async def wait_until_none(
                 logger.warning(_FOUND, extra={"pod": rival, "advice": ADVICE})
             await asyncio.sleep(seconds)
     except errors.Forbidden as error:  # an operator for named namespaces
-        advice = f"let the operator list pods in namespace {where}, or set {FLAG} to nothing"
+        advice = f"allow the operator to list pods in namespace {where}, or set {FLAG} to ''"
         logger.warning(_HIDDEN, extra={"error": str(error), "advice": advice})
     health.waiting_for = ""
 

@@ -265,9 +265,9 @@ class BundleKeeper:
         """Log once that the object cannot make use of the webhook."""
         problem = ""
         if not exists:
-            problem = "Object of the webhook is missing, waiting for it"
+            problem = "CRD or webhook configuration not found, waiting for it"
         elif not has_clients:
-            problem = "Object does not use the webhook of this operator, waiting for that"
+            problem = "CRD or webhook configuration does not use this operator's webhook, waiting"
         if problem and problem != self._advised:
             extra = {"object": str(self._target), "advice": self._target.advice}
             logger.warning(problem, extra=extra)

@@ -80,7 +80,7 @@ def read_state(manifest: Manifest) -> State:
         reason = str(error) if isinstance(error, BadCertificate) else type(error).__name__
         raise Corrupted(f"it cannot be decoded: {reason}") from None
     if not all(map(is_authority, state.authorities)):
-        raise Corrupted("one of its authorities may not sign certificates")
+        raise Corrupted("one of its CA certificates is not allowed to sign certificates")
     if not is_signed_by(state.serving.certificate, state.current.certificate):
         raise Corrupted("tls.crt is not a certificate for a server that is signed by ca.crt")
     return state

@@ -67,8 +67,10 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
         pytest.param('a: !!int "abc"', "does not fit its type", id="no number"),
         pytest.param('a: !!int ""', "does not fit its type", id="no digits"),
         pytest.param("a: !!bool maybe", "does not fit its type", id="neither true nor false"),
-        pytest.param(r'a: "\ud800"', "surrogate pair", id="half a character"),
-        pytest.param(r'{"a": {"\ud800": 1}}', "surrogate pair", id="half a character in a name"),
+        pytest.param(r'a: "\ud800"', "unpaired surrogate", id="half a character"),
+        pytest.param(
+            r'{"a": {"\ud800": 1}}', "unpaired surrogate", id="half a character in a name"
+        ),
         pytest.param("items: &a [*a]", "an alias refers to", id="a list in itself"),
     ],
 )

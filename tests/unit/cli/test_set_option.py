@@ -86,7 +86,9 @@ def test_labels_and_annotations_are_texts():
         ),
         pytest.param("metadata.naem=x", "unknown field metadata.naem; did you mean name?", id="m"),
         pytest.param(
-            "spec.slotsPerWorker.x=1", "spec.slotsPerWorker is a value and has no fields", id="deep"
+            "spec.slotsPerWorker.x=1",
+            "spec.slotsPerWorker is not an object and has no fields",
+            id="deep",
         ),
         pytest.param(
             f"{CONTAINER}[7].image=x",
@@ -116,5 +118,5 @@ def test_an_older_version_has_fields_of_its_own(version):
 
 
 def test_metadata_that_is_no_object_has_no_fields():
-    with pytest.raises(InvalidInput, match="metadata is a value and has no fields"):
+    with pytest.raises(InvalidInput, match="metadata is not an object and has no fields"):
         with_settings(mpijob("pi") | {"metadata": "pi"}, ["name=e"])

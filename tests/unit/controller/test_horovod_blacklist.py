@@ -47,8 +47,8 @@ def test_a_worker_that_is_back_is_reported_with_what_helps(loss, written_in):
     assert REASON not in world.events.reasons
     comes_back(world, 1)
     said = (
-        "Worker pi-worker-1 is back but probably unused: horovodrun needs "
-        "--blacklist-cooldown-range 10 300 to use a host again on which a rank failed"
+        "Worker pi-worker-1 came back but is probably unused: horovodrun needs "
+        "--blacklist-cooldown-range 10 300 to use a host again after a rank failed on it"
     )
     assert world.events.messages[world.events.reasons.index(REASON)] == said
     assert world.conditions["Running"] == "True MPIJobRunning"
@@ -87,7 +87,7 @@ def test_it_is_over_when_the_worker_leaves():
     world = running_world(3, launcher=launcher(ELASTIC))
     world.worker_vanishes(2)
     comes_back(world, 2)
-    assert "pi-worker-2 is back but probably unused" in message_of(world, "Running")
+    assert "pi-worker-2 came back but is probably unused" in message_of(world, "Running")
     world.scale(2)
     world.rest()
     world.pass_time(31)
@@ -112,7 +112,7 @@ def restarted(seconds):
 
 def test_workers_whose_container_was_restarted_are_reported_together():
     [message] = problems(restarted(60))
-    assert message.startswith("Worker pi-worker-0 (and 1 more) is back but probably unused")
+    assert message.startswith("Worker pi-worker-0 (and 1 more) came back but is probably unused")
 
 
 def test_a_launcher_that_began_later_has_blacklisted_nothing():

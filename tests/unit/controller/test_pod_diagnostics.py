@@ -257,7 +257,7 @@ def test_a_launcher_on_a_silent_node_is_reported_as_irreplaceable():
     [found] = diagnose_pods(observed(JOB, launcher_pods=(launcher,)), NOW).problems
     assert found.message == (
         "pi-launcher-0: node n1 has stopped reporting. The pod may still be running, so Kubernetes "
-        "starts no other launcher until the node is back or the pod is deleted"
+        "does not start another launcher until the node is back or the pod is deleted"
     )
 
 

@@ -379,7 +379,7 @@ def test_a_missing_permission_to_read_logs_is_a_warning_once(caplog):
         world.settle()
     assert world.client.asked.count(*reading_log(world)) > 1
     [record] = [each for each in caplog.records if each.levelname == "WARNING"]
-    assert "may not get pods/log" in record.message
+    assert "not allowed to get pods/log" in record.message
     assert record.error == "pods/log is forbidden"
 
 

@@ -65,5 +65,5 @@ async def test_an_unknown_group_has_no_kinds():
 
 @pytest.mark.parametrize("body", [b"<html>", b"null", b"[]", b'{"gitVersion": 1}'], ids=repr)
 async def test_an_answer_that_makes_no_sense_is_an_error(body):
-    with pytest.raises(errors.Undecodable, match="get /version: the answer does not conform"):
+    with pytest.raises(errors.Undecodable, match="get /version: the response does not conform"):
         await ask(discovery.server_version, body)

@@ -228,7 +228,7 @@ async def test_an_answer_that_is_no_object_is_an_error(body):
     async with talking(says(body)) as (_, client):
         with pytest.raises(
             errors.Undecodable,
-            match=r"^get /api/v1/namespaces/team/pods/x: the answer does not conform ",
+            match=r"^get /api/v1/namespaces/team/pods/x: the response does not conform ",
         ):
             await get(client)
 

@@ -123,7 +123,7 @@ def test_an_authority_signs_and_a_certificate_serves(state, authority):
     data = secret(KEY, state)["data"]
     pair = {end: data[f"{authority}.{end}"] for end in ("crt", "key")}
     mixed = {f"{name}.{end}": pair[end] for name in ("ca", "tls") for end in pair}
-    with pytest.raises(Corrupted, match=r"may not sign|not a certificate for a server"):
+    with pytest.raises(Corrupted, match=r"not allowed to sign|not a certificate for a server"):
         read_state({"data": mixed})
 
 

@@ -111,7 +111,7 @@ def _step(place: _Place, name: str, setting: Setting) -> _Place:
         if inner is None:
             inner = place.value[name] = [] if below.schema.get("type") == "array" else {}
     if not isinstance(inner, dict | list):
-        raise _invalid(setting.text, f"{below.text} is a value and has no fields")
+        raise _invalid(setting.text, f"{below.text} is not an object and has no fields")
     return below._replace(value=inner)
 
 

@@ -115,7 +115,7 @@ def _check(value: Any, source: str) -> None:
 
     def size(value: Any) -> _Size:
         if isinstance(value, str) and _SURROGATE(value):
-            raise InvalidInput(f"cannot parse {source}: half of a surrogate pair, such as \\ud800")
+            raise InvalidInput(f"cannot parse {source}: unpaired surrogate, such as \\ud800")
         if not isinstance(value, dict | list):
             return _Size(1, 0)
         known = sizes.get(id(value), _Size(0, 0))

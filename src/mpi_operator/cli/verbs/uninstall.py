@@ -72,7 +72,7 @@ def _check(found: Sequence[Manifest], namespace: str) -> None:
     places = [each["metadata"]["namespace"] for each in found]
     if places and namespace not in places:
         raise CommandError(
-            f"the operator is not in namespace {namespace}",
+            f"the operator is not installed in namespace {namespace}",
             f"mpijob uninstall --namespace {places[0]}",
         )
     if any(installer.is_of_helm(each) for each in found):

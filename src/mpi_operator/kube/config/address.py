@@ -23,7 +23,7 @@ def parse_server(text: str, where: str) -> str:
     if parts.scheme not in ("http", "https"):
         raise ConfigError(f"{where}: expected https://HOST[:PORT] or http://HOST[:PORT]")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError(f"{where}: must not contain a name or a password; put them under `users`")
+        raise ConfigError(f"{where}: must not contain a name or password; put it under `users`")
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
 
 

@@ -160,7 +160,7 @@ def test_merging_in_steps_is_merging_at_once(tmp_path, contents):
         ),
         pytest.param(
             make_kubeconfig(cluster={"server": f"https://u:{SECRET}@c"}),
-            "must not contain a name or a password",
+            "must not contain a name or password",
             id="a password in the server",
         ),
         pytest.param("", "no Kubernetes configuration found", id="an empty file"),
