@@ -63,7 +63,7 @@ def test_an_interrupted_job_leaves_nothing(shell, tmp_path, number):
     ("event", "text"),
     [
         pytest.param("import", "'click'", id="before anything is loaded"),
-        pytest.param("open", "/cli/__pycache__/run.", id="while a verb is loaded"),
+        pytest.param("open", "/cli/verbs/__pycache__/run.", id="while a verb is loaded"),
         pytest.param("open", "job.yaml", id="while the file is read"),
         pytest.param("import", "'mpi_operator.embedded'", id="while the cluster is loaded"),
         pytest.param("os.mkdir", "/local/", id="while the run directory is created"),
@@ -81,7 +81,8 @@ def test_a_signal_at_any_moment_gives_its_exit_code_and_no_traceback(shell, tmp_
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda each: each.name)
 def test_every_signal_has_its_exit_code_while_a_verb_is_loaded(shell, number):
-    before = AT_MOMENT.format(event="open", text="/cli/__pycache__/get.", number=int(number))
+    text = "/cli/verbs/__pycache__/get."
+    before = AT_MOMENT.format(event="open", text=text, number=int(number))
     assert ended(shell.start("list", before=before))[0] == 128 + number
 
 

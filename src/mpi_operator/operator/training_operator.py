@@ -46,7 +46,10 @@ async def wait_until_none(
                 logger.warning(_FOUND, extra={"pod": rival, "advice": ADVICE})
             await asyncio.sleep(seconds)
     except errors.Forbidden as error:  # an operator for named namespaces
-        advice = f"allow the operator to list pods in namespace {where}, or set {FLAG} to ''"
+        advice = (
+            f"allow the operator to list pods in namespace {where}, or disable the check with "
+            f"{FLAG}="
+        )
         logger.warning(_HIDDEN, extra={"error": str(error), "advice": advice})
     health.waiting_for = ""
 

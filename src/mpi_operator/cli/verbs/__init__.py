@@ -1,1 +1,1 @@
-"""The verbs of `mpijob`, a module for each: parse, act, print."""
+"""The verbs of `mpijob`: parse, act, print."""

@@ -230,11 +230,11 @@ def run_command(
 
     shape = Shape(ranks, workers, slots, gpus)
     changes = Changes(settings, variables, units, config_maps, secret_files, volumes, gpus)
-    arguments = RunArguments(words, shape, changes, mpi, image, dry_run)
+    run_arguments = RunArguments(words, shape, changes, mpi, image, dry_run)
     display = Display(output, prefix, timestamps, quiet, detach)
     options = run_verb.Options(timeout, oversubscribe, sandbox, keep)
     with _errors_as(output):
-        code = run_verb.execute(arguments, display, options)
+        code = run_verb.execute(run_arguments, display, options)
     sys.exit(code)
 
 

@@ -229,4 +229,5 @@ async def _within(seconds: float, call: Awaitable[T]) -> T:
         async with asyncio.timeout(seconds):
             return await call
     except TimeoutError:
-        raise errors.DeadlineExceeded(f"no answer within {seconds:.1f}s") from None
+        message = f"timed out after {seconds:.1f}s waiting for the response"
+        raise errors.DeadlineExceeded(message) from None
