@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 MANAGER = "mpi-operator-webhook"
 CONFIGURATIONS = "mpi-operator"
+NOT_FOUND = "CRD or webhook configuration not found, waiting for it"
+NOT_USED = "CRD or webhook configuration does not use this operator's webhook, waiting"
 
 _BACKOFF = Backoff(base=1.0, cap=60.0)
 _WATCH_SECONDS = (300.0, 600.0)
@@ -265,9 +267,9 @@ class BundleKeeper:
         """Log once that the object cannot make use of the webhook."""
         problem = ""
         if not exists:
-            problem = "CRD or webhook configuration not found, waiting for it"
+            problem = NOT_FOUND
         elif not has_clients:
-            problem = "CRD or webhook configuration does not use this operator's webhook, waiting"
+            problem = NOT_USED
         if problem and problem != self._advised:
             extra = {"object": str(self._target), "advice": self._target.advice}
             logger.warning(problem, extra=extra)

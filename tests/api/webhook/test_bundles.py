@@ -12,7 +12,7 @@ from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Manifest
-from mpi_operator.webhook import certificates
+from mpi_operator.webhook import ca_bundle, certificates
 from mpi_operator.webhook.rotation import Times
 from tests.support.mpijobs import mpijob
 from tests.support.operator import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
@@ -132,18 +132,18 @@ def remove_first_bundle(manifest: Manifest) -> None:
 
 async def test_objects_that_come_later_are_waited_for(admin, home, replica, caplog):
     async with replica.running():
-        await until(lambda: len(messages(caplog, "is missing")) == 3)
+        await until(lambda: len(messages(caplog, ca_bundle.NOT_FOUND)) == 3)
         await install(admin, replica)
         await until(lambda: works(admin, home))
-    assert len(messages(caplog, "is missing")) == 3, "each once"
-    assert all(record.advice for record in messages(caplog, "is missing"))
+    assert len(messages(caplog, ca_bundle.NOT_FOUND)) == 3, "each once"
+    assert all(record.advice for record in messages(caplog, ca_bundle.NOT_FOUND))
 
 
 async def test_a_crd_without_webhook_is_left_alone_until_it_has_one(admin, home, replica, caplog):
     await install(admin, replica)
     await set_conversion(admin, {"strategy": "None"})
     async with replica.running():
-        await until(lambda: bool(messages(caplog, "does not use the webhook")))
+        await until(lambda: bool(messages(caplog, ca_bundle.NOT_USED)))
         found = await admin.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         assert found["spec"]["conversion"] == {"strategy": "None"}
         await set_conversion(admin, crd(replica.url)["spec"]["conversion"])
@@ -155,7 +155,7 @@ async def test_the_webhook_of_another_operator_is_left_alone(admin, home, replic
     other = custom_resource_definition()["spec"]["conversion"]
     await set_conversion(admin, other)
     async with replica.running():
-        await until(lambda: bool(messages(caplog, "does not use the webhook")))
+        await until(lambda: bool(messages(caplog, ca_bundle.NOT_USED)))
         await until(lambda: has_admission_bundles(admin, home))
         found = await admin.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         assert found["spec"]["conversion"] == other
