@@ -148,13 +148,21 @@ def _forward(node: socket, number: int) -> None:
 def answer(node: socket) -> int:
     """Wait for the end of the command; its exit code."""
     received = b""
-    while chunk := node.recv(4096):
+    while chunk := _receive(node):
         received += chunk
     if not received:
         return fail("mpi-operator: the local node has stopped")
     if len(received) > 1:
         fail(received[1:].decode(errors="replace"))
     return received[0]
+
+
+def _receive(node: socket) -> bytes:
+    """Part of the answer; nothing at its end."""
+    try:
+        return node.recv(4096)
+    except ConnectionResetError:  # the end, too: the server did not read the last signal
+        return b""
 
 
 def fail(sentence: str) -> int:

@@ -1,9 +1,11 @@
 """What the agent makes of the command lines that MPIs call ssh with."""
 
+import socket
+
 import pytest
 
 from mpi_operator.local.remote_exec import agent_server
-from mpi_operator.local.remote_exec.agent import parse
+from mpi_operator.local.remote_exec.agent import answer, parse
 
 # What horovodrun begins every call with; its other options come after the host.
 HOROVOD = ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no")
@@ -44,6 +46,15 @@ def test_host_and_command(words, host, command):
 def test_without_a_host_it_says_so():
     with pytest.raises(ValueError, match="no host"):
         parse(["-x"])
+
+
+def test_a_signal_that_comes_too_late_does_not_change_the_exit_code():
+    ours, servers = socket.socketpair()
+    with ours, servers:
+        servers.sendall(bytes([3]))
+        ours.sendall(bytes([15]))
+        servers.close()
+        assert answer(ours) == 3
 
 
 def test_a_shell_command_is_understood_by_the_node():
