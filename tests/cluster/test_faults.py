@@ -1,5 +1,8 @@
 """Nodes that lose their power, their network or their agent, and come back."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from devcluster import components
@@ -44,6 +47,26 @@ def test_a_node_that_loses_its_power_starts_its_pods_anew(cluster, namespace):
     block_until(lambda: restarts() == 1, 60)
     await_ready(cluster, namespace, "phoenix")
     assert shell(cluster, namespace, "phoenix", "ls /tmp") == "name"
+
+
+def test_the_bridge_keeps_its_hardware_address_whichever_links_it_has(cluster):
+    bridge = cluster.network.bridge
+    before = hardware_address(bridge)
+    lowest = f"{bridge}n99"
+    ip(f"link add {lowest} address 02:00:00:00:00:01 type dummy")
+    try:
+        ip(f"link set {lowest} master {bridge}")
+        assert hardware_address(bridge) == before
+    finally:
+        ip(f"link delete {lowest}")
+
+
+def ip(arguments: str) -> None:
+    subprocess.run(["ip", *arguments.split()], check=True)
+
+
+def hardware_address(interface: str) -> str:
+    return Path(f"/sys/class/net/{interface}/address").read_text()
 
 
 def test_containers_outlive_the_agent_of_their_node(cluster, namespace):
