@@ -206,6 +206,7 @@ async def _jobs_of(cluster: RemoteCluster) -> list[RunningJob]:
             listing = await cluster.list(MPI_JOBS)
     except (errors.NotSent, errors.ConnectionLost):
         await _until_archived(cluster.run)
+        await reap()  # it may have been killed since the last time
         return []
     except TimeoutError:
         click.echo(f"mpijob: run {run} did not answer within {_ANSWER_SECONDS:g}s", err=True)
