@@ -29,6 +29,9 @@ _MISSING_BACKOFF = Backoff(base=0.05, cap=1.0)
 _CRASH_BACKOFF = Backoff(base=0.2, cap=10.0)  # a person is waiting, so shorter than 5m
 _MAX_MESSAGE_BYTES = 4096
 _LOG_POLL_SECONDS = 0.25
+# A process that was starved finds a whole pause over at once, before its own Job controller, which
+# runs in the same loop, has seen what the pause is about.
+_PAUSE_STEPS = 40
 _EXIT_CODES = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}
 
 T = TypeVar("T")
@@ -124,7 +127,8 @@ class ContainerRunner:
         # ends the pod during the pause, and no program is started only to be stopped.
         restarts = self.status.restarts + 1
         self._set_state(Waiting("CrashLoopBackOff", message), restarts=restarts)
-        await pause(seconds, self._stopping)
+        for _ in range(_PAUSE_STEPS):
+            await pause(seconds / _PAUSE_STEPS, self._stopping)
         self._set_state(Waiting())
 
     async def _run_once(self, sandbox: Sandbox) -> None:
