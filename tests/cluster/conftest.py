@@ -25,10 +25,10 @@ _BUSYBOX_PACKAGE = packages.Package("busybox-static", ("busybox",))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test waits for the cluster and its images, and pods take their time."""
+    """The first test waits for the cluster and its images; pods and lost nodes take their time."""
     for item in items:
         if "tests/cluster" in item.path.as_posix() and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(300))
+            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")

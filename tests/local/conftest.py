@@ -23,7 +23,7 @@ def root(tmp_path):
     before = descriptors()
     place = tmp_path / "runs"
     yield place
-    block_until(lambda: marked(place) == [], 5)
+    block_until(lambda: marked(place) == [])
     assert not place.exists() or [entry.name for entry in place.iterdir()] == [".lock"]
     after = descriptors()
     assert len(after) <= len(before), f"{sorted(before)} became {sorted(after)}"

@@ -109,7 +109,7 @@ class JobDriver:
             for pod in listing.items
         }
 
-    async def until_workers(self, expected: dict[str, str], seconds: float = 20) -> None:
+    async def until_workers(self, expected: dict[str, str], seconds: float = 60) -> None:
         async def are_there() -> bool:
             return await self.workers() == expected
 
@@ -118,7 +118,7 @@ class JobDriver:
         except TimeoutError:
             assert await self.workers() == expected
 
-    async def until_no_pods(self, seconds: float = 20) -> None:
+    async def until_no_pods(self, seconds: float = 60) -> None:
         async def is_empty() -> bool:
             return (await self.cluster.list(PODS, self.namespace)).items == []
 
@@ -139,7 +139,7 @@ class JobDriver:
         found = [each for each in listing.items if each["reason"] == reason]
         return [each.get("message") or each.get("note") or "" for each in found]
 
-    async def until_event(self, reason: str, seconds: float = 10) -> None:
+    async def until_event(self, reason: str, seconds: float = 30) -> None:
         async def is_there() -> bool:
             return bool(await self.events(reason))
 
@@ -152,7 +152,7 @@ class JobDriver:
         except FileNotFoundError:
             return []
 
-    async def until_lines(self, name: str, expected: list[str], seconds: float = 5) -> None:
+    async def until_lines(self, name: str, expected: list[str], seconds: float = 30) -> None:
         await until(lambda: self.lines(name) == expected, seconds)
 
     def finish(self) -> None:

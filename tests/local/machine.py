@@ -63,7 +63,7 @@ class Pods:
             PODS, name, NAMESPACE, DeleteOptions(grace_period_seconds=grace_seconds)
         )
 
-    async def until_gone(self, name: str, seconds: float = 10) -> None:
+    async def until_gone(self, name: str, seconds: float = 20) -> None:
         async def is_gone() -> bool:
             names = [pod["metadata"]["name"] for pod in (await self.cluster.list(PODS)).items]
             return name not in names

@@ -74,7 +74,7 @@ async def test_when_the_caller_is_killed_so_is_the_command(workers):
     await workers.create("caller", "ssh", "pi-worker-0", f"sleep {nap(984)}; true")
     await until(lambda: count("sleep", nap(984)) == 1)
     await workers.delete("caller", 0)
-    await until(lambda: count("sleep", nap(984)) == 0, 5)
+    await until(lambda: count("sleep", nap(984)) == 0, 30)
 
 
 async def test_when_the_worker_goes_so_does_the_command(workers):

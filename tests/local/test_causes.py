@@ -78,7 +78,7 @@ def small_memory():
 
 
 def _wait_until_empty(group: Path) -> None:
-    block_until(lambda: not (group / "cgroup.procs").read_text(), 10)
+    block_until(lambda: not (group / "cgroup.procs").read_text())
 
 
 def test_a_rank_that_the_kernel_kills_for_lack_of_memory_is_named(tmp_path, small_memory):

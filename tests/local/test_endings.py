@@ -35,7 +35,7 @@ def shell(tmp_path):
     """A shell with Open MPI; after a test no process or directory of a job is left."""
     made = Shell(tmp_path / "state", environment("OpenMPI"))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
     assert not made.runs.exists() or [entry.name for entry in made.runs.iterdir()] == [".lock"]
 
 

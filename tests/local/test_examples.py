@@ -35,7 +35,7 @@ def shell_of(user: CurrentUser, mpi: Environment, **variables: str) -> Iterator[
     """A shell that leaves no process."""
     made = user.shell(mpi, variables)
     yield made
-    block_until(lambda: marked(made.runs) == [], 10)
+    block_until(lambda: marked(made.runs) == [])
 
 
 # --- all of them: in both kinds of sandbox, as root and as an unprivileged user
@@ -318,6 +318,6 @@ def test_a_round_that_loses_a_worker_is_repeated_without_it(shell, kind):
         lines_until(process, lambda line: line.startswith("rank 1 of 2 on "))
         scale(shell, 1)
         lines = lines_until(process, lambda line: line.startswith("rank 0 of 1 on "))
-        block_until(lambda: len(ranks(shell)) == 1, 10)
+        block_until(lambda: len(ranks(shell)) == 1)
     assert "round 1 is repeated" in lines, lines
     assert "round 1 begins on elastic-worker-0" in lines

@@ -1,9 +1,9 @@
 """The exec client of launchers, with a server that runs commands on this machine."""
 
 import os
+import re
 import signal
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -88,7 +88,7 @@ def remote(start):
 
 
 def ended(process, given=""):
-    out, err = process.communicate(given, timeout=30)
+    out, err = process.communicate(given, timeout=120)
     return process.returncode, out, err
 
 
@@ -115,10 +115,10 @@ def test_a_command_runs_in_the_worker(remote, server, words, host, printed):
 
 def test_short_commands_end_at_once(remote):
     """The heartbeat of a command may end before it has begun, and must not hold the session."""
-    started = time.monotonic()
-    processes = [remote(HOST, "true") for _ in range(40)]
+    # A heartbeat naps for a twelfth of this: 200s, longer than `ended` waits.
+    env = {"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "2400"}
+    processes = [remote(HOST, "true", env=env) for _ in range(40)]
     assert [ended(process)[0] for process in processes] == [0] * 40
-    assert time.monotonic() - started < 25  # a heartbeat naps for 30s
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -175,7 +175,11 @@ def test_it_says_whom_it_waits_for(remote, server):
     server.refuse = lambda request: GONE
     process = remote(HOST, "true")
     line = process.stderr.readline()
-    assert line.startswith(f"{EVENT}{Event.WAITING} worker={HOST} seconds=5 cause=pods ")
+    # At its first try after 5s; a try may take long itself.
+    waiting = re.escape(f"{EVENT}{Event.WAITING} worker={HOST}")
+    said = re.match(rf"{waiting} seconds=(\d+) cause=pods ", line)
+    assert said, line
+    assert int(said[1]) >= 5
 
 
 def test_intel_mpi_shows_nothing_so_it_says_it_in_the_log_too(remote, server, paths):
@@ -224,7 +228,7 @@ def test_a_link_that_is_cut_is_reported_and_the_command_not_tried_again(remote, 
 
 
 def test_a_link_that_is_silent_is_lost(remote, server, last_words):
-    process = remote(HOST, "echo begun; sleep 60", env={"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "3"})
+    process = remote(HOST, "echo begun; sleep 60", env={"MPI_OPERATOR_NODE_TIMEOUT_SECONDS": "10"})
     assert process.stdout.readline() == "begun\n"
     server.silent.set()
     assert ended(process)[0] == 255
@@ -255,7 +259,7 @@ def test_a_signal_ends_it(remote, last_words, number):
 def test_a_signal_ends_the_waiting(remote, server):
     server.refuse = lambda request: GONE
     process = remote(HOST, "true")
-    block_until(lambda: len(server.requests) > 2, 10)
+    block_until(lambda: len(server.requests) > 2)
     process.terminate()
     assert ended(process)[0] == 128 + signal.SIGTERM
 
@@ -263,7 +267,7 @@ def test_a_signal_ends_the_waiting(remote, server):
 def test_when_mpirun_kills_it_it_stops_trying(remote, server):
     server.refuse = lambda request: GONE
     process = remote(HOST, "true")
-    block_until(lambda: len(server.requests) > 2, 10)
+    block_until(lambda: len(server.requests) > 2)
     process.kill()
     # It notices at its next try, and the output closes when no process has it any more.
     assert ended(process)[0] == -signal.SIGKILL

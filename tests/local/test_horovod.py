@@ -14,7 +14,7 @@ from tests.local.run_processes import marked
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
-pytestmark = pytest.mark.timeout(300)  # the first run downloads Horovod
+pytestmark = pytest.mark.timeout(600)  # the first run downloads Horovod
 
 # horovodrun asks a framework module what it was compiled with.
 FRAMEWORK = """
@@ -82,6 +82,8 @@ HOSTFILE = ["--hostfile", "/etc/mpi/hostfile"]
 MPI = ["--mpi", "--binding-args=--bind-to none", *HOSTFILE]
 ELASTIC = ["--gloo", "--min-np=2", "--host-discovery-script=/etc/mpi/discover_hosts.sh"]
 
+_PATIENCE = 120  # seconds: `horovodrun` starts many a Python, one after the other
+
 
 @pytest.fixture
 def shell(tmp_path):
@@ -90,7 +92,7 @@ def shell(tmp_path):
     (tmp_path / "rank.py").write_text(RANK)
     made = Shell(tmp_path / "state", environment("OpenMPI", extra=("horovod==0.28.1",)))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
 
 
 @pytest.mark.parametrize(
@@ -123,16 +125,18 @@ def test_a_worker_that_is_back_and_blacklisted_is_described_with_what_helps(shel
         run = ("run", file, "--env", f"PYTHONPATH={tmp_path}", "--sandbox", "namespaces")
         process = shell.start(*run, stdout=stream, stderr=stream)
         try:
-            block_until(lambda: all((tmp_path / f"rank-{each}").exists() for each in range(2)))
+            block_until(
+                lambda: all((tmp_path / f"rank-{each}").exists() for each in range(2)), _PATIENCE
+            )
             (tmp_path / "lost").touch()
-            block_until(lambda: "exit with status code" in output.read_text())
+            block_until(lambda: "exit with status code" in output.read_text(), _PATIENCE)
             (tmp_path / "survived").touch()
-            block_until(lambda: "has a new number" in output.read_text())
-            block_until(lambda: "HostBlacklisted" in shell.run("describe", "pi")[1])
+            block_until(lambda: "has a new number" in output.read_text(), _PATIENCE)
+            block_until(lambda: "HostBlacklisted" in shell.run("describe", "pi")[1], _PATIENCE)
             described = shell.run("describe", "pi")[1]
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=20)
+            process.communicate(timeout=60)
     assert "blacklist failing host: pi-worker-1" in output.read_text()
     event = next(line for line in described.splitlines() if "HostBlacklisted" in line)
     assert "pi-worker-1" in event
@@ -150,17 +154,19 @@ def test_a_worker_that_left_and_came_back_is_used_again(shell, tmp_path):
         run = ("run", file, "--env", f"PYTHONPATH={tmp_path}", "--sandbox", "namespaces")
         process = shell.start(*run, stdout=stream, stderr=stream)
         try:
-            block_until(lambda: output.read_text().count("starts as one of 2") == 2)
+            block_until(lambda: output.read_text().count("starts as one of 2") == 2, _PATIENCE)
             shell.run("scale", "pi", "--workers", "1")
             size.write_text("1")
-            block_until(lambda: "has been removed from elastic job" in output.read_text())
+            block_until(
+                lambda: "has been removed from elastic job" in output.read_text(), _PATIENCE
+            )
             shell.run("scale", "pi", "--workers", "2")
             size.write_text("2")
-            block_until(lambda: output.read_text().count("starts as one of 2") == 3)
+            block_until(lambda: output.read_text().count("starts as one of 2") == 3, _PATIENCE)
             described = shell.run("describe", "pi")[1]
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=20)
+            process.communicate(timeout=60)
     assert "blacklist failing host" not in output.read_text()
     assert "HostBlacklisted" not in described
 

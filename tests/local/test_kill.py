@@ -42,13 +42,13 @@ def fork_server_of(process) -> int:
 def test_with_the_node_its_processes_end(owner, root, number):
     owner.send_signal(number)
     owner.wait()
-    block_until(lambda: marked(root) == [] and count("sleep", NAP) == 0, 5)
+    block_until(lambda: marked(root) == [] and count("sleep", NAP) == 0)
     assert run_directories.reap(root) != []
 
 
 def test_with_the_fork_server_its_processes_end(owner, root):
     os.kill(fork_server_of(owner), signal.SIGKILL)
-    block_until(lambda: count("sleep", NAP) == 0, 5)
+    block_until(lambda: count("sleep", NAP) == 0)
     owner.kill()
     owner.wait()
     run_directories.reap(root)
@@ -64,7 +64,7 @@ def test_what_survives_both_ends_with_the_next_start(owner, root, kind):
         os.kill(pid, signal.SIGKILL)
     owner.wait()
     if kind is Kind.NAMESPACES:
-        block_until(lambda: count("sleep", NAP) == 0, 5)
+        block_until(lambda: count("sleep", NAP) == 0)
     run = run_directories.create(root)
     assert count("sleep", NAP) == 0
     run.end()

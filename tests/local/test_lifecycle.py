@@ -95,6 +95,7 @@ async def test_suspended_while_it_runs_and_resumed(job, run):
     assert len(marked(run.directory.parent)) < idle
     await job.suspend(suspend=False)
     await job.until_runs()
+    await until(lambda: len(job.lines("starts")) == 6)
     job.finish()
     assert (await job.end()).startswith("Succeeded")
     assert Counter(job.lines("starts")) == {"launcher": 2, "worker": 4}

@@ -56,9 +56,10 @@ async def test_many_workers_leave_nothing(root, tmp_path, kind, temporary):
             assert (await job.end()).startswith("Succeeded")
             await job.until_workers({}, 60)
             # Before the machine ends, and not only because it ends.
-            await until(lambda: pods_in(run.directory) == 1, 10)
+            await until(lambda: pods_in(run.directory) == 1, 30)
             await until(
-                lambda: not any(processes(run, f"default/{name}") for name in running(0, 31, 63)), 5
+                lambda: not any(processes(run, f"default/{name}") for name in running(0, 31, 63)),
+                30,
             )
         assert marked(root) == []
     finally:

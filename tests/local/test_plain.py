@@ -30,7 +30,7 @@ def shell(tmp_path):
     """A shell whose state directory has a space in its path."""
     made = Shell(tmp_path / "my state", environment("OpenMPI"))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
 
 
 def write(tmp_path: Path, command: list[str], volume: Mapping[str, Any] = EMPTY) -> str:

@@ -161,7 +161,7 @@ async def test_a_change_of_configuration_reaches_a_running_pod(pods):
     await pods.create("p", "sh", "-c", script, volumes=CONFIG, container={"volumeMounts": mounts})
     await pods.until_phase("p", "Running")
     await pods.configure("settings", colour="blue")
-    assert (await pods.end_of("p", seconds=5))["phase"] == "Succeeded"
+    assert (await pods.end_of("p", seconds=30))["phase"] == "Succeeded"
 
 
 async def test_a_pod_waits_for_its_configuration(pods):
@@ -253,7 +253,7 @@ async def test_what_a_container_leaves_behind_ends_with_it(pods):
     script = f"sleep {nap(987)} & setsid sleep {nap(987)} & sleep 0.1; exit 0"
     await pods.create("p", "sh", "-c", script)
     await pods.end_of("p")
-    await until(lambda: count("sleep", nap(987)) == 0, 5)
+    await until(lambda: count("sleep", nap(987)) == 0, 30)
 
 
 def nap(seconds: int) -> str:
@@ -306,30 +306,31 @@ async def test_a_worker_that_would_run_sshd_just_waits(pods):
     status = await pods.until_phase("p", "Running")
     assert {each["type"]: each["status"] for each in status["conditions"]}["Ready"] == "True"
     await pods.delete("p")
-    await pods.until_gone("p", seconds=5)
+    await pods.until_gone("p", seconds=20)
 
 
-async def test_readiness_is_asked_for(pods):
+async def test_readiness_is_asked_for(pods, tmp_path):
     probe = {"exec": {"command": ["test", "-e", "/keep/ready"]}, "periodSeconds": 1}
     mounts = [{"name": "e", "mountPath": "/keep"}]
     await pods.create(
         "p",
-        *("sh", "-c", "sleep 0.5; touch /keep/ready; sleep 60"),
+        *("sh", "-c", "until test -e go; do sleep 0.05; done; touch /keep/ready; sleep 60"),
         volumes=[{"name": "e", "emptyDir": {}}],
         container={"volumeMounts": mounts, "readinessProbe": probe},
     )
     status = await pods.until_phase("p", "Running")
     assert status["containerStatuses"][0]["ready"] is False
+    (tmp_path / "go").touch()
 
     async def is_ready():
         return (await pods.status("p"))["containerStatuses"][0]["ready"]
 
-    await until(is_ready, 10)
+    await until(is_ready, 30)
 
 
 async def test_a_deadline(pods):
     await pods.create("p", "sleep", "60", activeDeadlineSeconds=1, terminationGracePeriodSeconds=1)
-    assert (await pods.end_of("p", seconds=10))["reason"] == "DeadlineExceeded"
+    assert (await pods.end_of("p", seconds=30))["reason"] == "DeadlineExceeded"
 
 
 async def test_what_does_not_fit_waits_and_says_why(run, tmp_path):
@@ -365,7 +366,7 @@ async def test_a_pod_whose_sandbox_is_killed_has_failed(pods):
     os.kill(process_tree.parents()[sleeper], signal.SIGKILL)
     status = await pods.end_of("p")
     assert (status["phase"], status["reason"]) == ("Failed", "SandboxLost")
-    await until(lambda: count("sleep", nap(985)) == 0, 5)
+    await until(lambda: count("sleep", nap(985)) == 0, 30)
 
 
 async def test_pods_that_come_and_go_leave_nothing(pods, run):
@@ -376,7 +377,7 @@ async def test_pods_that_come_and_go_leave_nothing(pods, run):
         await pods.delete(f"p-{number}")
     for number in range(10):
         await pods.until_gone(f"p-{number}")
-    await until(lambda: list((run.directory / "pods").iterdir()) == [], 5)
+    await until(lambda: list((run.directory / "pods").iterdir()) == [], 30)
     assert (await pods.cluster.list(PODS)).items == []
 
 

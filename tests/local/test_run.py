@@ -29,7 +29,7 @@ def shell(tmp_path):
     """A shell with Open MPI; after a test no process of a job is left."""
     made = Shell(tmp_path / "state", environment("OpenMPI"))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
 
 
 def annotate(file, name, value):

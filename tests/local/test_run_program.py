@@ -39,7 +39,7 @@ def shell_with(tmp_path):
 
     with chdir(place):
         yield make
-    block_until(lambda: not any(marked(shell.runs) for shell in made), 5)
+    block_until(lambda: not any(marked(shell.runs) for shell in made))
 
 
 def said(out):

@@ -38,7 +38,7 @@ def new_shell(home: Path) -> Iterator[Shell]:
     """A shell with its own state directory, in which no run is left."""
     made = Shell(home, environment("OpenMPI"))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
     assert not made.runs.exists() or [entry.name for entry in made.runs.iterdir()] == [".lock"]
 
 
@@ -160,7 +160,7 @@ def test_an_empty_list_is_no_error(shell):
 def test_a_job_is_scaled(shell, run):
     scaled = shell.run("scale", "pi", "--workers", "3")
     assert scaled == (0, "pi scaled from 2 to 3 workers\n", "")
-    block_until(lambda: running_workers(shell) == 3, 10)
+    block_until(lambda: running_workers(shell) == 3, 60)
 
 
 def test_scaling_to_the_size_that_a_job_has_writes_nothing(reader):
@@ -172,13 +172,13 @@ def test_scaling_to_the_size_that_a_job_has_writes_nothing(reader):
 def test_a_job_is_suspended_and_resumed(shell, run):
     assert shell.run("suspend", "pi")[:2] == (0, "pi suspended\n")
     assert shell.run("suspend", "pi")[:2] == (0, "pi is already suspended\n")
-    block_until(lambda: is_true(shell, "Suspended"), 10)
+    block_until(lambda: is_true(shell, "Suspended"), 60)
     following = shell.start("logs", "pi", "--follow")
     assert shell.run("resume", "pi")[:2] == (0, "pi resumed\n")
     assert shell.run("resume", "pi")[:2] == (0, "pi is not suspended\n")
     assert following.stdout.readline() == "ready\n"
     following.terminate()
-    following.communicate(timeout=10)
+    following.communicate(timeout=60)
 
 
 def test_a_deleted_job_ends_its_run_and_followed_logs(shell, run):
@@ -188,7 +188,7 @@ def test_a_deleted_job_ends_its_run_and_followed_logs(shell, run):
     _, err = run.communicate(timeout=20)
     assert run.returncode == 1
     assert re.search(r"^pi was deleted \(", err.splitlines()[-1])
-    assert following.communicate(timeout=10) == ("", "")
+    assert following.communicate(timeout=20) == ("", "")
     assert following.returncode == 0
 
 

@@ -21,7 +21,7 @@ SECRET = "hunter2"
 def shell(tmp_path):
     made = Shell(tmp_path / "state", environment("OpenMPI"))
     yield made
-    block_until(lambda: marked(made.runs) == [], 5)
+    block_until(lambda: marked(made.runs) == [])
 
 
 def pod(script: str, **spec: Any) -> dict[str, Any]:

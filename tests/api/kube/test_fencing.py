@@ -17,6 +17,7 @@ from mpi_operator.kube.resources import CONFIG_MAPS, Resource
 from tests.api.kube.test_informer_faults import behind_a_relay
 from tests.contract.client import config_map
 from tests.support.listener import listening
+from tests.support.waiting import until
 
 WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
@@ -25,7 +26,8 @@ WEBHOOKS = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
-REIGN_SECONDS = 1.5
+REIGN_SECONDS = 2.5  # less than a write of the client may take, so it is what counts
+PROBE = "probe"
 
 
 class Reign:
@@ -46,20 +48,30 @@ async def test_a_write_held_up_in_the_server_is_not_stored_after_the_reign(
     fragile: ControlPlane, fragile_client: HttpClient
 ):
     """The server has the whole request when the network is cut: it cannot hear us hang up."""
-    asked, answered = asyncio.Event(), asyncio.Event()
+    asked, answered, probed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def slowly(request: web.Request) -> web.Response:
         review = await request.json()
-        asked.set()
-        await asyncio.sleep(2 * REIGN_SECONDS)
-        answered.set()
+        if review["request"]["object"]["metadata"]["name"] == PROBE:
+            probed.set()
+        else:
+            asked.set()
+            await asyncio.sleep(2 * REIGN_SECONDS)
+            answered.set()
         verdict = {"uid": review["request"]["uid"], "allowed": True}
         return web.json_response({**review, "request": None, "response": verdict})
+
+    async def is_called() -> bool:
+        """The server calls a webhook a moment after it was stored."""
+        await fragile_client.create(CONFIG_MAPS, config_map(PROBE, "default"))
+        await fragile_client.delete(CONFIG_MAPS, PROBE, "default")
+        return probed.is_set()
 
     async with (
         webhook(fragile, fragile_client, slowly),
         behind_a_relay(fragile) as (client, relay),
     ):
+        await until(is_called)
         leader = client.fenced_by(reign := Reign())
         writing = asyncio.create_task(leader.create(CONFIG_MAPS, config_map("late", "default")))
         await asked.wait()
@@ -111,7 +123,7 @@ def configuration(url: str, authority: bytes) -> dict[str, object]:
                     }
                 ],
                 "matchConditions": [
-                    {"name": "late", "expression": "object.metadata.name == 'late'"}
+                    {"name": "late", "expression": "object.metadata.name in ['late', 'probe']"}
                 ],
                 "failurePolicy": "Ignore",
                 "sideEffects": "None",

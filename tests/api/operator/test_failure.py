@@ -58,7 +58,8 @@ async def test_the_reason_of_an_evicted_launcher_is_reported(shared: Jobs) -> No
 
 
 async def test_a_job_that_takes_too_long_fails_at_its_deadline(shared: Jobs) -> None:
-    policy = {"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"}
+    # Long enough to be seen running on a busy machine: it counts from a whole second.
+    policy = {"activeDeadlineSeconds": 10, "cleanPodPolicy": "All"}
     await shared.submit(mpijob("deadline", runPolicy=policy))
     await shared.start("deadline", workers=2)
     await shared.becomes("deadline", "Failed", reason="DeadlineExceeded")

@@ -32,7 +32,7 @@ async def _has_scripts(jobs: Jobs, job: str) -> bool:
 
 
 async def test_a_start_that_takes_too_long_fails_and_says_who_is_missing(shared: Jobs) -> None:
-    await shared.submit(_hurried("too-late", "2s", runPolicy={"cleanPodPolicy": "All"}))
+    await shared.submit(_hurried("too-late", "10s", runPolicy={"cleanPodPolicy": "All"}))
     await until(lambda: shared.has_workers("too-late", 2))
     await shared.run("too-late-worker-0")
     await shared.set_status("too-late-worker-1", phase="Pending", conditions=_unschedulable())

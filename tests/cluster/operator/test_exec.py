@@ -134,12 +134,13 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
     strict = running("strict", ENDLESS)
     strict["metadata"]["annotations"][LOST_WORKERS] = "fail"
     strict["spec"]["runPolicy"] = {"backoffLimit": 0}
-    await asyncio.gather(
-        started(lab, strict), *(started(lab, running(m, BRISK, f)) for m, f in FLAVOURS.items())
-    )
 
-    for name in ("strict", *FLAVOURS):
-        await lab.kill(f"{name}-worker-1")
+    async def lose_worker(made: Manifest) -> None:
+        await started(lab, made)
+        await lab.kill(f"{made['metadata']['name']}-worker-1")
+
+    brisk = (running(mpi, BRISK, flavour) for mpi, flavour in FLAVOURS.items())
+    await asyncio.gather(*map(lose_worker, (strict, *brisk)))
 
     await lab.succeed_all(FLAVOURS)
     for mpi in FLAVOURS:

@@ -33,6 +33,9 @@ ONCE_ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; ! mkdir /tmp/again || slee
 _AFTER_GO = ["sh", "-c", 'until test -e /tmp/go; do sleep 0.2; done; exec "$@"', "sh"]
 # The node that fails. Pods that have to survive are on the other one.
 LOST, SAFE = 1, 0
+# Endless in a worker on the node that fails.
+ENDLESS_THERE = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
+NODE = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 
 
 def job(
@@ -56,11 +59,15 @@ async def started(lab: Lab, manifest: Manifest) -> None:
 
 
 async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again(lab: Lab) -> None:
-    await asyncio.gather(*(started(lab, job(BRISK, m, flavour=f)) for m, f in FLAVOURS.items()))
-    first = {mpi: (await lab.pod_names(mpi, "launcher"))[0] for mpi in FLAVOURS}
-
-    for mpi in FLAVOURS:
+    async def lose_worker(mpi: str, flavour: Flavour) -> str:
+        """As soon as its ranks run: those of the slowest job may start when others have ended."""
+        await started(lab, job(BRISK, mpi, flavour=flavour))
+        [launcher] = await lab.pod_names(mpi, "launcher")
         await lab.kill(f"{mpi}-worker-1")
+        return launcher
+
+    launchers = await asyncio.gather(*(lose_worker(*each) for each in FLAVOURS.items()))
+    first = dict(zip(FLAVOURS, launchers, strict=True))
 
     await lab.succeed_all(FLAVOURS)
     for mpi in FLAVOURS:
@@ -76,7 +83,8 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
 
 async def test_a_drained_node_costs_a_job_a_try_and_no_more(lab: Lab, cluster: Cluster) -> None:
     for mpi, flavour in FLAVOURS.items():
-        made = job(BRISK, mpi, pod=spread(mpi, otherwise="ScheduleAnyway"), flavour=flavour)
+        pod = spread(mpi, otherwise="ScheduleAnyway")
+        made = job(ENDLESS_THERE, mpi, pod=pod, worker={"env": [NODE]}, flavour=flavour)
         bind(made, launcher=SAFE)
         await lab.submit(made)
     for mpi in FLAVOURS:
@@ -238,11 +246,9 @@ async def test_a_node_that_is_cut_off_is_reported_and_its_worker_replaced_only_w
 
 def asks_for_replacement(name: str, flavour: Flavour) -> Manifest:
     """A job without an end while a worker is on the node that fails."""
-    program = ["sh", "-c", f'/home/mpiuser/pi 100000; [ "$NODE" = node-{SAFE} ] || sleep 600']
     # When one node is gone, both may be on the other.
     pod = IMPATIENT | spread(name, otherwise="ScheduleAnyway")
-    node = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    made = job(program, name, pod=pod, worker={"env": [node]}, flavour=flavour)
+    made = job(ENDLESS_THERE, name, pod=pod, worker={"env": [NODE]}, flavour=flavour)
     made["metadata"]["annotations"] = {FORCE_DELETE_LOST_WORKERS: "true"}
     return made
 

@@ -34,8 +34,11 @@ from tests.support.mpijobs import changed
 _AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 _HELD = "example.com/held"
 # A kubelet by itself takes a minute. On a quiet machine it is a second: `make bench-elastic`.
-_USUALLY, _AT_MOST = 3, 15
-_LONGER_DELAY = 8  # than the usual one of workers that leave
+# Beside other tests each step waits for the CPU. `make soak-scaling`, which sets the variable, runs
+# alone.
+_USUALLY = 3 if "MPI_OPERATOR_SCALINGS" in os.environ else 10
+_AT_MOST = 30
+_LONGER_DELAY = 20  # than the usual one of workers that leave
 _SCALINGS = int(os.environ.get("MPI_OPERATOR_SCALINGS", "4"))
 _LARGEST = 4
 
@@ -86,7 +89,7 @@ async def test_an_autoscaler_changes_the_number_of_workers(lab: Lab, cluster: Cl
     await lab.eventually("auto", lambda: lab.has_workers("auto", 1))
 
 
-@pytest.mark.timeout(300 + 60 * _SCALINGS)
+@pytest.mark.timeout(600 + 60 * _SCALINGS)
 async def test_jobs_that_were_scaled_up_and_down_have_what_they_should_and_nothing_else(
     lab: Lab, cluster: Cluster
 ) -> None:

@@ -21,7 +21,7 @@ LABELS = {"execution-id": "f0", "project": "project", "domain": "development", "
 ANNOTATIONS = {"example.com/execution": "f0"}
 QUEUED, RUNNING, SUCCESS = "PhaseQueued", "PhaseRunning", "PhaseSuccess"
 RETRYABLE, PERMANENT = "PhaseRetryableFailure", "PhasePermanentFailure"
-PATIENCE = 5  # seconds of Flyte; a minute, unless told otherwise
+PATIENCE = 15  # seconds of Flyte; a minute, unless configured
 _ENDS = (SUCCESS, RETRYABLE, PERMANENT)
 _SERIALIZE = Path(__file__).parent / "image" / "serialize.py"
 

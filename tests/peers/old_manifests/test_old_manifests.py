@@ -1,5 +1,6 @@
 """Manifests of every old version, used with kubectl as their documentation said."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import yaml
 
 from devcluster.cluster import Cluster
-from mpi_operator.kube.resources import Manifest
+from mpi_operator.kube.resources import PODS, Manifest
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import one_rank_each
 from tests.support.gpus import GPU
@@ -109,11 +110,13 @@ async def test_jobs_of_ksonnet_packages_in_v1alpha1_run_on_workers_with_gpus(
 ) -> None:
     jobs = kubectl.create_all(KSONNET)
 
-    for name in jobs:
+    async def runs_on_gpus(name: str) -> None:
         await lab.runs(name)
         for index in (0, 1):
-            pod = json.loads(kubectl("get", "pod", f"{name}-worker-{index}", "-o", "json"))
+            pod = await lab.client.get(PODS, f"{name}-worker-{index}", lab.namespace)
             assert pod["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+
+    await asyncio.gather(*map(runs_on_gpus, jobs))  # each runs for some seconds only
     await lab.succeed_all(jobs)
 
     for name, written in jobs.items():

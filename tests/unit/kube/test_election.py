@@ -542,7 +542,7 @@ async def test_an_elector_can_be_left_before_it_has_begun():
 
 async def test_a_server_that_does_not_answer_delays_the_end_only_so_long():
     line = Line()
-    async with elector_on(LeaseStore(), line, timing=Timing(2, 0.5, 0.1)) as elector:
+    async with elector_on(LeaseStore(), line, timing=Timing(3, 1.5, 0.1)) as elector:
         await elector.acquired()
         line.fault = Fault.LOSE_ANSWERS
         left_at = steady_clock()
@@ -556,7 +556,7 @@ async def test_leaving_keeps_the_main_loop_going():
             await asyncio.sleep(0.01)
 
     line, ticks = Line(), list[float]()
-    async with elector_on(LeaseStore(), line, timing=Timing(2, 1, 0.1)) as elector:
+    async with elector_on(LeaseStore(), line, timing=Timing(4, 3, 0.1)) as elector:
         await elector.acquired()
         line.fault = Fault.LOSE_ANSWERS
         ticking = asyncio.ensure_future(tick())

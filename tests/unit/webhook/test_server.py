@@ -386,13 +386,13 @@ async def test_half_a_request_times_out():
 
 
 async def test_a_connection_that_has_asked_may_be_idle():
-    async with serving(head_seconds=0.05) as server:
+    async with serving(head_seconds=0.5) as server:
         reader, writer = await connected(server)
         for _ in range(3):
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"ok\n" in await reader.readuntil(b"ok\n")
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.read(), 0.1)
+                await asyncio.wait_for(reader.read(), 0.7)
         writer.transport.abort()
 
 
