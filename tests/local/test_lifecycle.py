@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,8 @@ from mpi_operator import embedded
 from mpi_operator.api.annotations import LOST_WORKERS
 from mpi_operator.embedded import MPI_JOBS
 from mpi_operator.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
+from mpi_operator.local.kubelet.container import ContainerRunner
+from mpi_operator.local.kubelet.pod_status import Waiting
 from mpi_operator.local.sandbox.protocol import Kind
 from tests.local.job_driver import UNTIL_DONE, JobDriver, running
 from tests.local.run_processes import marked, processes
@@ -43,7 +46,7 @@ async def test_success(job):
     await job.until_runs()
     job.finish()
     assert await job.end() == "Succeeded MPIJobSucceeded: MPIJob default/pi successfully completed."
-    await job.until_workers({})
+    await job.until_no_workers()
     assert job.lines("starts") == ["launcher"]
     status = await job.status()
     assert [(each["type"], each["status"]) for each in status["conditions"]] == [
@@ -70,7 +73,7 @@ async def test_the_last_failed_attempt_is_the_end_and_has_the_reason(job):
     assert await job.end() == f"Failed BackoffLimitExceeded: {sentence}"
     assert await job.exit_codes() == [7, 7]
     assert job.lines("starts") == ["launcher"] * 2
-    await job.until_workers({})
+    await job.until_no_workers()
 
 
 @pytest.mark.parametrize(("limit", "tries"), [(0, 1), (1, 1), (2, 2)])
@@ -80,6 +83,28 @@ async def test_a_launcher_is_restarted_in_place_up_to_its_limit(job, limit, trie
     await job.submit(script, restart_policy="OnFailure", policy={"backoffLimit": limit})
     assert (await job.end()).startswith("Failed BackoffLimitExceeded: ")
     assert job.lines("starts") == ["launcher"] * tries
+
+
+@pytest.fixture
+def starving(monkeypatch):
+    """The process gets no CPU as soon as a container is to be restarted, longer than its pause."""
+    set_state = ContainerRunner._set_state
+
+    def then_starve(runner, state, **changes):
+        set_state(runner, state, **changes)
+        if isinstance(state, Waiting) and state.reason == "CrashLoopBackOff":
+            asyncio.get_running_loop().call_soon(time.sleep, 0.5)
+
+    monkeypatch.setattr(ContainerRunner, "_set_state", then_starve)
+
+
+@pytest.mark.usefixtures("starving")
+async def test_a_starving_process_restarts_no_launcher_that_has_reached_its_limit(job):
+    await job.submit(
+        f"{NOTE_START}; exit 7", restart_policy="OnFailure", policy={"backoffLimit": 1}
+    )
+    assert (await job.end()).startswith("Failed BackoffLimitExceeded: ")
+    assert job.lines("starts") == ["launcher"]
 
 
 @both_kinds
@@ -115,7 +140,7 @@ async def test_a_job_that_is_submitted_suspended_starts_nothing(job):
 async def test_a_deadline_ends_running_pods(job, run):
     await job.submit("exec sleep 600", policy={"activeDeadlineSeconds": 1, "cleanPodPolicy": "All"})
     assert (await job.end()).startswith("Failed DeadlineExceeded: ")
-    await job.until_workers({})
+    await job.until_no_workers()
     await until(lambda: processes(run, "default/pi-worker-0") == [])
 
 
@@ -295,7 +320,7 @@ async def drive(job):
     await until(lambda: len(job.lines("starts")) == 7)
     job.finish()
     await job.end()
-    await job.until_workers({})
+    await job.until_no_workers()
 
 
 async def objects(job):

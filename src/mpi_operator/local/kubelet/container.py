@@ -29,9 +29,9 @@ _MISSING_BACKOFF = Backoff(base=0.05, cap=1.0)
 _CRASH_BACKOFF = Backoff(base=0.2, cap=10.0)  # a person is waiting, so shorter than 5m
 _MAX_MESSAGE_BYTES = 4096
 _LOG_POLL_SECONDS = 0.25
-# A process that was starved finds a whole pause over at once, before its own Job controller, which
-# runs in the same loop, has seen what the pause is about.
-_PAUSE_STEPS = 40
+# Turns that everything else in the event loop has during a back-off, however starved the process
+# is. After about 20, the Job controller has seen a restart and has deleted the pod if it must.
+_TURNS = 40
 _EXIT_CODES = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}
 
 T = TypeVar("T")
@@ -127,8 +127,7 @@ class ContainerRunner:
         # ends the pod during the pause, and no program is started only to be stopped.
         restarts = self.status.restarts + 1
         self._set_state(Waiting("CrashLoopBackOff", message), restarts=restarts)
-        for _ in range(_PAUSE_STEPS):
-            await pause(seconds / _PAUSE_STEPS, self._stopping)
+        await _pause_in_turns(seconds, self._stopping)
         self._set_state(Waiting())
 
     async def _run_once(self, sandbox: Sandbox) -> None:
@@ -328,6 +327,12 @@ async def pause(seconds: float, stopping: asyncio.Event) -> None:
         async with asyncio.timeout(seconds):
             await stopping.wait()
             raise Stopped
+
+
+async def _pause_in_turns(seconds: float, stopping: asyncio.Event) -> None:
+    """Sleep in steps: a process that got no CPU would find a whole pause over in its first turn."""
+    for _ in range(_TURNS):
+        await pause(seconds / _TURNS, stopping)
 
 
 def _start_failed(name: str, command: Command, error: StartError) -> Terminated:
