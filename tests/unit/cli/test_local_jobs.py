@@ -1,6 +1,7 @@
 """Which jobs there are, and which of them a name selects."""
 
 import asyncio
+import os
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -117,7 +118,6 @@ async def test_a_run_that_does_not_answer_is_reported_and_the_others_are_listed(
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))  # runs without a home are there
-    monkeypatch.setattr(local_jobs, "_ANSWER_SECONDS", 5.0)
     silent, dead, well = (
         run_directories.root(tmp_path / "mpi-operator") / name
         for name in ("1-silent", "2-dead", "3-well")
@@ -145,3 +145,33 @@ async def test_a_job_is_found_while_its_run_is_about_to_end(tmp_path, monkeypatc
     await asyncio.to_thread(run.end)
 
     assert isinstance(await looking, FinishedJob)
+
+
+async def test_a_job_is_lost_if_its_run_is_killed_right_after_the_cleanup(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = run_directories.create(run_directories.root(tmp_path / "mpi-operator"))
+    records.write(run.directory, Record([job("pi")], {}))
+    reap = local_jobs.reap
+
+    async def reap_then_kill() -> None:
+        await reap()
+        if run._lock is not None:
+            os.close(run._lock)  # as the kernel does for a process that was killed
+            run._lock = None
+
+    monkeypatch.setattr(local_jobs, "reap", reap_then_kill)
+    found = await local_jobs.find("pi", None)
+    assert (type(found), found.state) == (FinishedJob, "Lost")
+
+
+async def test_a_job_whose_run_ends_after_its_answer_is_listed_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = run_directories.create(run_directories.root(tmp_path / "mpi-operator"))
+    records.write(run.directory, Record([job("pi")], {"pi": INTERRUPTED}))
+
+    async def answer_then_end() -> list[RunningJob]:
+        await asyncio.to_thread(run.end)
+        return [RunningJob(run.directory.name, RemoteCluster(run.directory), job("pi"))]
+
+    monkeypatch.setattr(local_jobs, "running", answer_then_end)
+    assert [type(each) for each in await local_jobs.all_jobs()] == [FinishedJob]

@@ -133,7 +133,11 @@ class FinishedJob(LocalJob):
 async def all_jobs() -> list[LocalJob]:
     """Running jobs, then finished ones, the newest first."""
     await reap()
-    return [*await running(), *finished()]
+    answered = await running()
+    await reap()  # a run may have been killed while it was asked
+    ended = finished()
+    over = {job.run for job in ended}  # some may have answered before
+    return [*(job for job in answered if job.run not in over), *ended]
 
 
 async def reap() -> None:
@@ -206,7 +210,6 @@ async def _jobs_of(cluster: RemoteCluster) -> list[RunningJob]:
             listing = await cluster.list(MPI_JOBS)
     except (errors.NotSent, errors.ConnectionLost):
         await _until_archived(cluster.run)
-        await reap()  # it may have been killed since the last time
         return []
     except TimeoutError:
         click.echo(f"mpijob: run {run} did not answer within {_ANSWER_SECONDS:g}s", err=True)
