@@ -9,6 +9,9 @@ from mpi_operator.kube.resources import EVENTS, JOBS, PODS, Manifest
 from tests.support.waiting import until
 
 WAIT = "exec sleep 600"
+# Pods have 30s to end after SIGTERM, and then are killed: what takes less was terminated.
+STOP_SECONDS = 25
+START_SECONDS = 60
 UNTIL_DONE = "while ! test -e done; do sleep 0.02; done"
 
 
@@ -109,7 +112,7 @@ class JobDriver:
             for pod in listing.items
         }
 
-    async def until_workers(self, expected: dict[str, str], seconds: float = 60) -> None:
+    async def until_workers(self, expected: dict[str, str], seconds: float = START_SECONDS) -> None:
         async def are_there() -> bool:
             return await self.workers() == expected
 
@@ -118,11 +121,14 @@ class JobDriver:
         except TimeoutError:
             assert await self.workers() == expected
 
-    async def until_no_pods(self, seconds: float = 60) -> None:
+    async def until_no_workers(self) -> None:
+        await self.until_workers({}, STOP_SECONDS)
+
+    async def until_no_pods(self) -> None:
         async def is_empty() -> bool:
             return (await self.cluster.list(PODS, self.namespace)).items == []
 
-        await until(is_empty, seconds)
+        await until(is_empty, STOP_SECONDS)
 
     async def launchers(self) -> list[Manifest]:
         return (await self.cluster.list(JOBS, self.namespace)).items

@@ -47,7 +47,7 @@ async def until_told(pods, **expected):
         statuses = (await pods.status("p")).get("containerStatuses") or [{}]
         return expected.items() <= statuses[0].items()
 
-    await until(is_so, 20)
+    await until(is_so)
 
 
 async def test_an_unhealthy_container_is_restarted(pods):

@@ -14,7 +14,7 @@ from tests.local.run_processes import marked
 from tests.local.shell import Shell, job
 from tests.support.waiting import block_until
 
-pytestmark = pytest.mark.timeout(600)  # the first run downloads Horovod
+pytestmark = pytest.mark.timeout(900)  # the first run downloads Horovod
 
 # horovodrun asks a framework module what it was compiled with.
 FRAMEWORK = """

@@ -129,7 +129,7 @@ def test_running_jobs_have_different_names(shell_with):
     code, out, err = shell.run("run", "-np", "1", "sh", "-c", "hostname")
     assert (code, said(out)) == (0, ["sh-2-launcher"]), err
     assert shell.run("delete", "sh")[0] == 0
-    first.communicate(timeout=20)
+    first.communicate(timeout=60)
 
 
 def test_a_printed_job_runs_from_its_file(shell_with):

@@ -185,10 +185,10 @@ def test_a_deleted_job_ends_its_run_and_followed_logs(shell, run):
     following = shell.start("logs", "pi", "-f")
     assert following.stdout.readline() == "ready\n"
     assert shell.run("delete", "pi") == (0, "pi deleted\n", "")
-    _, err = run.communicate(timeout=20)
+    _, err = run.communicate(timeout=60)
     assert run.returncode == 1
     assert re.search(r"^pi was deleted \(", err.splitlines()[-1])
-    assert following.communicate(timeout=20) == ("", "")
+    assert following.communicate(timeout=60) == ("", "")
     assert following.returncode == 0
 
 
@@ -200,7 +200,7 @@ def test_the_run_selects_one_of_two_jobs_with_one_name(shell, run, tmp_path):
         assert {each.split("-")[0] for each in ids} == {str(run.pid), str(other.pid)}
         [mine] = [each for each in ids if each.startswith(f"{other.pid}-")]
         shell.run("delete", "pi", "--run", mine)
-        other.wait(20)
+        other.wait(60)
         assert run.poll() is None
         assert len(json.loads(shell.run("list", "-o", "json")[1])["items"]) == 1
 
@@ -209,7 +209,7 @@ def test_a_killed_run_is_lost_and_has_its_log(shell, run):
     [directory] = [entry for entry in shell.runs.iterdir() if entry.is_dir()]
     block_until(lambda: "pi-launcher" in (directory / "record.json").read_text())
     run.kill()
-    run.wait(10)
+    run.wait(60)
     assert states(shell) == ["Lost"]
     assert shell.run("describe", "pi")[1].startswith("pi was lost: its `mpijob run` was killed")
     assert shell.run("logs", "pi") == (0, "ready\n", "")
@@ -308,11 +308,11 @@ def test_the_running_job_comes_first_and_is_selected(shell, run, tmp_path):
 
 def test_an_interrupted_job_is_recorded_and_a_deleted_one_is_not(shell, run, tmp_path):
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     assert states(shell) == ["Interrupted"]
     with started(shell, tmp_path) as other:
         assert shell.run("delete", "pi")[0] == 0
-        other.wait(20)
+        other.wait(60)
     assert states(shell) == ["Interrupted"]
     assert re.fullmatch(r"pi \(run .*\) deleted\n", shell.run("delete", "pi")[1])
     assert states(shell) == []

@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -70,15 +70,15 @@ async def test_the_server_can_explain_every_field(client: HttpClient):
 async def described(client: HttpClient, path: str) -> Any:
     """The server's description of a new kind, which follows up to 1s after it serves the kind."""
 
+    answers = list[bytes]()
+
     async def is_there() -> bool:
-        try:
-            await client.raw(path)
-        except errors.NotFound:
-            return False
-        return True
+        with suppress(errors.NotFound):
+            answers.append(await client.raw(path))
+        return bool(answers)
 
     await until(is_there)
-    return json.loads(await client.raw(path))
+    return json.loads(answers[0])
 
 
 # --- what is stored

@@ -78,10 +78,10 @@ async def test_one_of_two_leads(client, namespace, new_elector):
 async def test_a_clean_shutdown_hands_over_in_less_than_a_second(new_elector):
     """The lease lasts a minute, so it is the release that the stand-by has seen.
 
-    The fastest of some counts, because the machine may be busy. One that polls is always slow.
+    The fastest of some counts, because the machine may be busy. One that polls takes 20s.
     """
     took = [await seconds_to_hand_over(new_elector)]
-    while min(took) >= 1.0 and len(took) < 10:
+    while min(took) >= 1.0 and len(took) < 5:
         took.append(await seconds_to_hand_over(new_elector))
     assert min(took) < 1.0, took
 
@@ -90,7 +90,7 @@ async def seconds_to_hand_over(new_elector: NewElector) -> float:
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(new_elector())
         await leads(first)
-        async with new_elector() as second:
+        async with new_elector(Timing(60, 45.0, 20.0)) as second:
             with pytest.raises(TimeoutError):
                 await leads(second, seconds=1.0)
             released_at = steady_clock()

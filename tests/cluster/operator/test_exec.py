@@ -29,10 +29,10 @@ from tests.cluster.operator.installation import DEPLOY, Installation
 from tests.cluster.operator.lab import Lab
 from tests.cluster.operator.pi import Flavour, Overrides, one_rank_each
 from tests.cluster.operator.test_faults import (
-    BRISK,
     ENDLESS,
     LOST,
     SAFE,
+    SLOW,
     asks_for_replacement,
     bind,
     started,
@@ -139,8 +139,8 @@ async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again
         await started(lab, made)
         await lab.kill(f"{made['metadata']['name']}-worker-1")
 
-    brisk = (running(mpi, BRISK, flavour) for mpi, flavour in FLAVOURS.items())
-    await asyncio.gather(*map(lose_worker, (strict, *brisk)))
+    slow = (running(mpi, SLOW, flavour) for mpi, flavour in FLAVOURS.items())
+    await asyncio.gather(*map(lose_worker, (strict, *slow)))
 
     await lab.succeed_all(FLAVOURS)
     for mpi in FLAVOURS:

@@ -61,7 +61,7 @@ async def started(lab: Lab, manifest: Manifest) -> None:
 async def test_a_worker_that_is_deleted_is_replaced_and_the_launcher_tries_again(lab: Lab) -> None:
     async def lose_worker(mpi: str, flavour: Flavour) -> str:
         """As soon as its ranks run: those of the slowest job may start when others have ended."""
-        await started(lab, job(BRISK, mpi, flavour=flavour))
+        await started(lab, job(SLOW, mpi, flavour=flavour))
         [launcher] = await lab.pod_names(mpi, "launcher")
         await lab.kill(f"{mpi}-worker-1")
         return launcher
