@@ -82,7 +82,7 @@ def _missing(seen: Observed) -> str:
         return f"worker {first} is not {state}"
     if not others:
         return f"1 of {total} workers is not {state}: {first}"
-    return f"{len(absent)} of {total} workers are not {state}, such as {first}"
+    return f"{len(absent)} of {total} workers are not {state}, for example {first}"
 
 
 def _problem(limit: timedelta, why: str) -> Problem:

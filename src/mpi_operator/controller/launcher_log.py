@@ -139,7 +139,7 @@ def _waits(seen: Observed, reading: LogReading | None) -> tuple[Problem, ...]:
         return ()
     index = min(waits)
     name = names.worker(seen.job, index)
-    which = f"{len(waits)} workers, such as {name}" if len(waits) > 1 else name
+    which = f"{len(waits)} workers, for example {name}" if len(waits) > 1 else name
     message = f"Launcher is waiting for {which}: {waits[index]}"
     return (Problem(ProblemReason.LAUNCHER_WAITS, message),)
 

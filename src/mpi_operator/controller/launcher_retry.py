@@ -65,7 +65,8 @@ def retry_events(seen: Observed) -> tuple[JobEvent, ...]:
     if seen.retired is None or not seen.retired.why:
         return ()
     tries = f"{seen.retries.used} of {restart_limit(seen.job)}"
-    message = f"Launcher will be restarted ({tries}) when all workers run: {seen.retired.why}"
+    what = f"Launcher will be restarted ({tries}) once all workers are running"
+    message = f"{what}. Cause: {seen.retired.why}"
     return (warning(RESTARTED, message),)
 
 

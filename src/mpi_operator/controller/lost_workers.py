@@ -81,9 +81,8 @@ def _final(seen: Observed, problem: Problem) -> Problem:
     used, limit = tries_used(seen), restart_limit(seen.job)
     if not used or used < limit:
         return problem
-    return replace(
-        problem, message=f"{problem.message}. Launcher was restarted {used} of {limit} times"
-    )
+    message = f"{problem.message}. Launcher reached its restart limit ({limit})"
+    return replace(problem, message=message)
 
 
 def _verdict(seen: Observed) -> Problem | None:

@@ -61,7 +61,7 @@ class Observed:
     config_map: StoredConfigMap | None = None
     pod_group: StoredPodGroup | None = None
     taken: tuple[Taken, ...] = ()
-    unreadable: tuple[str, ...] = ()  # objects of the job that do not fit their types
+    unreadable: tuple[str, ...] = ()  # objects of the job that cannot be decoded
     priorities: Mapping[str, int] = field(default_factory=dict)  # of PriorityClasses
     state: JobState = field(default_factory=JobState)  # what this process remembers
 

@@ -79,7 +79,7 @@ def _diagnose_missing_pod(seen: Observed, now: datetime) -> Decision:
         return Decision(requeue_after=wait)
     # A quota, most likely. The Job controller creates this pod, and reports failures in events.
     name, namespace = names.launcher(seen.job), seen.job.metadata.namespace
-    message = f"Job {name} has no pod yet: see kubectl describe job {name} -n {namespace}"
+    message = f"Job {name} has no pod: see kubectl describe job {name} -n {namespace}"
     return Decision(problems=(Problem(ProblemReason.LAUNCHER_POD_MISSING, message),))
 
 
@@ -97,4 +97,4 @@ def _sentence(role: str, found: Iterable[tuple[str, str]], total: int) -> str:
     (name, message), *others = sorted(found)
     if not others:
         return f"{name}: {message}"
-    return f"{len(others) + 1} of {total} {role}, such as {name}: {message}"
+    return f"{len(others) + 1} of {total} {role} are affected, for example {name}: {message}"

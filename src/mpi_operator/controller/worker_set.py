@@ -88,6 +88,6 @@ def lost_with_their_node(seen: Observed, now: datetime) -> Decision:
 
 def _about_loss(pod: Pod) -> str:
     return (
-        f"Worker {pod.metadata.name} has been terminating since {pod.metadata.deletion_timestamp}; "
+        f"Worker {pod.metadata.name} should have terminated by {pod.metadata.deletion_timestamp}; "
         f"node {pod.spec.node_name or '(none)'} has not confirmed the deletion"
     )

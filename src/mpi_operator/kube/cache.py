@@ -47,7 +47,7 @@ Handler = Callable[[Change[T]], None]
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An object that does not fit its type: it is not in the store, but it exists."""
+    """An object that cannot be decoded: it is not in the store, but it exists."""
 
     metadata: Metadata
     why: str
@@ -84,7 +84,7 @@ class Cache(Generic[T]):
         self._handlers.append(handler)
 
     def on_unreadable(self, handler: Callable[[Unreadable], None]) -> None:
-        """Call `handler` with every object that does not fit its type. It must not block."""
+        """Call `handler` with every object that cannot be decoded. It must not block."""
         self._on_unreadable.append(handler)
 
     def saw(self, raw: msgspec.Raw) -> Metadata:
@@ -190,7 +190,7 @@ class Cache(Generic[T]):
                 log.exception("Change handler failed", extra={"resource": str(self._resource)})
 
     def _skip(self, raw: msgspec.Raw, error: Exception) -> Metadata:
-        """Keep an object out of the store that does not fit its type: it must not stop others."""
+        """Keep an object out of the store that cannot be decoded: it must not stop others."""
         metadata = _identity(raw)
         log.warning(
             "Skipped an object that cannot be decoded",

@@ -82,11 +82,11 @@ class Informer(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[Key, Unreadable]:
-        """The objects that do not fit their type, and so are not in the store."""
+        """The objects that cannot be decoded, and so are not in the store."""
         return self._cache.unreadable
 
     def on_unreadable(self, handler: Callable[[Unreadable], None]) -> None:
-        """Call `handler` with every object that does not fit its type. It must not block."""
+        """Call `handler` with every object that cannot be decoded. It must not block."""
         self._cache.on_unreadable(handler)
 
     def wrote(self, manifest: Manifest) -> None:

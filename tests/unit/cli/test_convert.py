@@ -453,11 +453,11 @@ def test_a_file_that_cannot_be_converted_as_a_whole_is_not_written(tmp_path):
     ("inputs", "output", "message"),
     [
         pytest.param(["-"], "out", "standard input to a directory: it has no name", id="stdin"),
-        pytest.param(["in/a.yaml"], "in", "it is a file to convert", id="in place"),
-        pytest.param(["in"], "in/sub", "in/sub/a.yaml: it is a file to convert", id="below it"),
-        pytest.param(["other", "in"], "link", "it is a file to convert", id="through a link"),
+        pytest.param(["in/a.yaml"], "in", "it is also an input", id="in place"),
+        pytest.param(["in"], "in/sub", "in/sub/a.yaml: it is also an input", id="below it"),
+        pytest.param(["other", "in"], "link", "it is also an input", id="through a link"),
         pytest.param(
-            ["in/a.yaml", "other/a.yaml"], "out", "two of the files have this name", id="twice"
+            ["in/a.yaml", "other/a.yaml"], "out", "two inputs would be written there", id="twice"
         ),
         pytest.param(["empty"], "out", "no file ends with .yaml, .yml, .json", id="nothing"),
     ],

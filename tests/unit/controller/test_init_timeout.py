@@ -57,7 +57,7 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
         ),
         pytest.param(
             observed(JOB),
-            "2 of 2 workers are not running, such as pi-worker-0",
+            "2 of 2 workers are not running, for example pi-worker-0",
             id="workers that are not even there",
         ),
         pytest.param(

@@ -57,7 +57,7 @@ def seen(seconds=60, reading=None, *, job=JOB, phases=("Running",) * 3):
         ),
         pytest.param(
             [says("pi-worker-1", "a"), says("pi-worker-0", "b"), says("pi-worker-1", "c")],
-            "2 workers, such as pi-worker-0: b",
+            "2 workers, for example pi-worker-0: b",
             id="several",
         ),
         pytest.param(

@@ -117,7 +117,8 @@ def test_each_try_is_reported_once():
     lose_a_worker(world)
     [first, second] = restarts(world)
     assert first.startswith(
-        "Launcher will be restarted (1 of 3) when all workers run: Launcher lost pi-worker-1 "
+        "Launcher will be restarted (1 of 3) once all workers are running. "
+        "Cause: Launcher lost pi-worker-1 "
     )
     assert second.startswith("Launcher will be restarted (2 of 3)")
 
@@ -134,8 +135,8 @@ def test_it_is_tried_as_often_as_the_limit_says(limit):
     lose_a_worker(world)
     assert world.conditions["Failed"] == "True WorkerLost"
     assert world.created.count((JOBS, "pi-launcher")) == limit + 1
-    how_often = f"Launcher was restarted {limit} of {limit} times"
-    assert message_of(world, "Failed").endswith(how_often) == (limit > 0)
+    why_not_again = f"Launcher reached its restart limit ({limit})"
+    assert message_of(world, "Failed").endswith(why_not_again) == (limit > 0)
 
 
 def test_without_a_limit_it_is_that_of_jobs():

@@ -195,7 +195,8 @@ def test_a_problem_is_reported_only_if_it_lasts(age, count, wait):
 def test_one_pod_stands_for_all_of_its_role():
     pending = [a_worker(JOB, index, "Pending", conditions=unschedulable()) for index in (2, 0)]
     [problem] = diagnose_pods(observed(JOB, [*pending, a_worker(JOB, 1)]), NOW).problems
-    assert problem.message == "2 of 3 workers, such as pi-worker-0: 0/3 nodes are available"
+    sentence = "2 of 3 workers are affected, for example pi-worker-0: 0/3 nodes are available"
+    assert problem.message == sentence
     assert not problem.is_fatal
 
 
@@ -279,7 +280,7 @@ def test_a_launcher_without_a_pod_is_reported():
     assert problem.reason == "LauncherPodMissing"
     assert not problem.is_fatal
     assert problem.message == (
-        "Job pi-launcher has no pod yet: see kubectl describe job pi-launcher -n lab"
+        "Job pi-launcher has no pod: see kubectl describe job pi-launcher -n lab"
     )
 
 

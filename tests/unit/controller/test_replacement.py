@@ -339,7 +339,7 @@ def test_the_sentence_names_the_node_and_what_to_do():
     pod = a_worker(job, 0, deleted=seconds(60))
     [problem] = plan_for(job, [pod], hosts=()).problems
     assert problem.message.startswith(
-        "Worker pi-worker-0 has been terminating since 2026-03-01T11:59:00Z; node "
+        "Worker pi-worker-0 should have terminated by 2026-03-01T11:59:00Z; node "
     )
     assert "delete the pod by force, or set the annotation" in problem.message
     assert "force-delete-lost-workers" in problem.message

@@ -38,18 +38,18 @@ def warnings(job: MPIJob, settings: Sequence[str]) -> list[FieldError]:
             f"its command starts {counted(ranks, 'rank')}, but --set {' --set '.join(changes)} "
             f"makes {counted(room, 'slot')}. Without -n, mpirun starts one rank per slot",
         )
-        for ranks in requested_ranks([*map(str, words)])
+        for ranks in ranks_in([*map(str, words)])
         if ranks != room
     ][:1]
 
 
-def requested_ranks(words: Sequence[str]) -> Iterator[int]:
+def ranks_in(words: Sequence[str]) -> Iterator[int]:
     """The numbers of ranks that a command line asks for, also in a script of a shell."""
     for index, word in enumerate(words):
         if PurePosixPath(word).name in _PROGRAMS:
             yield from _options(words[index + 1 :])
         elif " " in word:
-            yield from requested_ranks(_split(word))
+            yield from ranks_in(_split(word))
 
 
 def _options(words: Sequence[str]) -> Iterator[int]:

@@ -89,7 +89,7 @@ def unit_options(command: F) -> F:
             default=1,
             show_default=True,
             metavar="N",
-            help=f"Split `{field}` of a v1alpha1 job into workers with N each.",
+            help=f"Divide `{field}` of a v1alpha1 job among workers with up to N each.",
         )(command)
     return click.option(
         "--processing-resource-type",

@@ -136,12 +136,12 @@ class _Converter:
     "--output-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write one file for each file that is read, with the same name, instead of to stdout.",
+    help="Write each converted file to DIR under its own name, instead of to stdout.",
 )
 @click.option(
     "--keep-behavior",
     is_flag=True,
-    help="Make jobs behave as in the version that they come from, by an annotation.",
+    help="Add an annotation that keeps the behavior of the original API version.",
 )
 @arguments.unit_options
 def convert_command(
@@ -203,9 +203,9 @@ def _places(inputs: Sequence[_Input], directory: Path, output: str) -> list[Path
         place = directory / given.name.with_suffix(_suffix(given.name, output))
         identity = _identity(place)
         if identity in read:
-            raise InvalidInput(f"cannot write {place}: it is a file to convert")
+            raise InvalidInput(f"cannot write {place}: it is also an input")
         if identity in places:
-            raise InvalidInput(f"cannot write {place}: two of the files have this name")
+            raise InvalidInput(f"cannot write {place}: two inputs would be written there")
         places[identity] = place
     return [*places.values()]
 

@@ -9,7 +9,7 @@ from . import arguments
 
 
 @click.command("list")
-@click.option("--watch", "-w", is_flag=True, help="Then print each job that changes.")
+@click.option("--watch", "-w", is_flag=True, help="Then print each job when it changes.")
 @arguments.OUTPUT
 @asynchronous
 async def list_command(watch: bool, output: str) -> None:

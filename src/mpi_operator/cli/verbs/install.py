@@ -95,7 +95,7 @@ def _options(command: F) -> F:
 async def install_command(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
     """Install the operator on the current cluster.
 
-    It waits until the operator works, or says why it does not. Installing again repairs what has
+    Wait until the operator is ready, or print why it is not. Installing again repairs what has
     changed, and leaves the rest alone.
 
     \b
@@ -121,7 +121,7 @@ async def install_command(kubeconfig: Path | None, context: str | None, **option
 async def upgrade_command(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
     """Upgrade the operator on the current cluster.
 
-    It becomes the version of this program. Jobs continue meanwhile.
+    The operator becomes the version of this program. Jobs keep running.
 
     \b
     Examples:

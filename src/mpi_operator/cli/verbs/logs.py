@@ -73,7 +73,7 @@ async def logs_command(
       mpijob logs pi --all --since 10m --timestamps
     """
     if is_all and worker is not None:
-        raise click.UsageError("--all and --worker exclude each other.")
+        raise click.UsageError("--all and --worker cannot be combined.")
     found = await local_jobs.find(name, run)
     selected = _Selected(found, worker, is_all=is_all)
     options = LogOptions(

@@ -58,7 +58,7 @@ def _output_in(args: Sequence[str]) -> str | None:
     "ranks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run PROGRAM in N ranks, without a file.",
+    help="Run PROGRAM with N ranks, without a file.",
 )
 @click.option(
     "--workers",
@@ -207,9 +207,9 @@ def run_command(
     """Run a program, or the job in FILE, on this machine.
 
     With -np or --workers the argument is a program, and everything after it belongs to the
-    program. Otherwise it is a YAML file with MPIJobs of any API version, and the ConfigMaps,
-    Secrets and claims that it needs, or - for standard input. The exit code is that of the
-    launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
+    program. Otherwise it is a YAML file, or - for standard input, with MPIJobs of any API version
+    and the ConfigMaps, Secrets and PersistentVolumeClaims that they need. The exit code is that of
+    the launcher, or 2 if the job cannot start, 124 after --timeout, 130 after Ctrl-C.
 
     \b
     Examples:

@@ -41,7 +41,8 @@ async def uninstall_command(
     """Uninstall the operator from the current cluster.
 
     Jobs stay, and their pods continue. The CRD stays too, with v2beta1 only, so that jobs can be
-    read without the operator. Install it again, and it takes over where it was.
+    read without the operator. If you install the operator again, it
+    continues where it left off.
 
     \b
     Examples:

@@ -49,9 +49,9 @@ def validate_command(files: tuple[Path, ...], strict: bool, output: str, **units
     """Check the MPIJobs in files without running them.
 
     FILE is a YAML or JSON file, a directory with everything below it, or - for standard input.
-    Errors are what the operator would refuse, in every API version, mounts of volumes that do not
-    exist, and keys and names that are written twice. Warnings are unknown fields, settings without
-    effect, and objects of other kinds.
+    These are errors: anything that the operator would refuse, in any API version; mounts of volumes
+    that do not exist; duplicate keys and names. These are warnings: unknown fields; settings
+    without effect; objects of other kinds.
 
     \b
     Exit codes:

@@ -43,8 +43,8 @@ class _TimedOut(CommandError):
 async def wait_command(name: str, run: str | None, timeout: float | None) -> None:
     """Wait until a job ends, and exit with its exit code.
 
-    The exit code is that of `mpijob run`: the launcher's, or 124 if --timeout comes first. A job
-    that has ended already counts, too.
+    The exit code is that of `mpijob run`: the launcher's, or 124 if --timeout comes first. If the
+    job has already ended, this command exits at once.
 
     \b
     Examples:
