@@ -274,7 +274,7 @@ func (s *shell) pause() int {
 func (s *shell) endHydra(lost *broken) {
 	command := s.request.command[len(s.request.command)-1]
 	isHydra := strings.Contains(command, "hydra_") && strings.Contains(command, "_proxy")
-	if !isHydra || !strings.HasPrefix(lost.message, "Timeout") {
+	if !isHydra || !lost.isTimedOut {
 		return
 	}
 	time.Sleep(2 * time.Second) // it may have noticed

@@ -57,7 +57,10 @@ type failed struct{ message string }
 func (e *failed) Error() string { return e.message }
 
 // broken is a link that ended before the command did.
-type broken struct{ message string }
+type broken struct {
+	message    string
+	isTimedOut bool // nothing came from the node for too long
+}
 
 func (e *broken) Error() string { return e.message }
 
@@ -165,9 +168,10 @@ func (s *session) receive() (int, error) {
 func (s *session) brokenBy(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &broken{fmt.Sprintf("Timeout, worker %s not responding", s.request.pod)}
+		message := fmt.Sprintf("Timeout, worker %s not responding", s.request.pod)
+		return &broken{message, true}
 	}
-	return &broken{"the connection was closed: " + err.Error()}
+	return &broken{"the connection was closed: " + err.Error(), false}
 }
 
 func exitCode(text []byte) (int, error) {
