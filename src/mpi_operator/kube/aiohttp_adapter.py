@@ -1,10 +1,10 @@
-"""The undocumented parts of aiohttp that we use, all of them.
+"""The undocumented parts of aiohttp that a client uses. A server's are in `webhook/connections`.
 
 aiohttp makes and keeps the connections and parses the answers. Its session does much per request
 that an API server does not need (cookies, redirects, forms, a task per body): a quarter of the CPU
 time of a call. So calls go past the session, straight to the connections of its connector.
 
-When aiohttp moves one of these parts, `tests/unit/kube/test_aiohttp_adapter.py` names it.
+When aiohttp moves a part of either, `tests/unit/kube/test_aiohttp_adapter.py` names it.
 """
 
 import asyncio

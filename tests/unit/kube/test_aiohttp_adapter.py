@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
@@ -17,34 +18,55 @@ from mpi_operator.kube import aiohttp_adapter
 ROOT = Path(__file__).parents[3]
 
 
-def moved(what):
+CLIENT, SERVER = "kube/aiohttp_adapter.py", "webhook/connections.py"
+HANDLER = {
+    *("manager", "loop", "access_log", "keepalive_timeout", "lingering_time"),
+    *("auto_decompress", "max_field_size", "max_line_size"),
+}
+
+
+def moved(what, module=CLIENT):
     return (
-        f"aiohttp {aiohttp.__version__} moved {what}: adapt src/mpi_operator/kube/"
-        "aiohttp_adapter.py, and the range there and in pyproject.toml"
+        f"aiohttp {aiohttp.__version__} moved {what}: adapt src/mpi_operator/{module}, and the "
+        f"range in {CLIENT} and in pyproject.toml"
     )
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments"),
+    ("function", "arguments", "module"),
     [
-        (aiohttp.ClientRequest, {"method", "url", "loop", "ssl", "server_hostname"}),
-        (aiohttp.BaseConnector.connect, {"req", "traces", "timeout"}),
-        (ResponseHandler.set_response_params, {"read_until_eof", "read_bufsize"}),
-        (ResponseHandler.read, set()),
-        (Connection.close, set()),
-        (Connection.release, set()),
+        (aiohttp.ClientRequest, {"method", "url", "loop", "ssl", "server_hostname"}, CLIENT),
+        (aiohttp.BaseConnector.connect, {"req", "traces", "timeout"}, CLIENT),
+        (ResponseHandler.set_response_params, {"read_until_eof", "read_bufsize"}, CLIENT),
+        (ResponseHandler.read, set(), CLIENT),
+        (Connection.close, set(), CLIENT),
+        (Connection.release, set(), CLIENT),
+        (web.RequestHandler, HANDLER, SERVER),
+        (web.RequestHandler.connection_made, {"transport"}, SERVER),
+        (web.RequestHandler.data_received, {"data"}, SERVER),
+        (web.RequestHandler.connection_lost, {"exc"}, SERVER),
+        (web.RequestHandler.force_close, set(), SERVER),
     ],
     ids=lambda each: getattr(each, "__qualname__", ""),
 )
-def test_the_calls_that_we_make_exist(function, arguments):
+def test_the_calls_that_we_make_exist(function, arguments, module):
     parameters = inspect.signature(function).parameters
-    assert arguments <= set(parameters), moved(f"{function.__qualname__}{tuple(arguments)}")
+    call = f"{function.__qualname__}{tuple(arguments)}"
+    assert arguments <= set(parameters), moved(call, module)
     others = [
         each.name
         for each in parameters.values()
         if each.default is each.empty and each.name not in arguments | {"self"}
     ]
-    assert not others, moved(f"{function.__qualname__}, which now needs {others}")
+    assert not others, moved(f"{function.__qualname__}, which now needs {others}", module)
+
+
+def test_a_server_logs_the_exceptions_of_a_connection_where_we_replace_it():
+    parameters = inspect.signature(web.RequestHandler.log_exception).parameters
+    assert [each.kind for each in parameters.values()][1:] == [
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    ], moved("RequestHandler.log_exception", SERVER)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +111,11 @@ def test_the_installed_version_is_a_tested_one():
 def test_no_other_module_uses_internals_of_aiohttp():
     internals = re.compile(
         r"aiohttp\.(_|client\b|client_|connector\b|http\b|http_|helpers\b)|set_response_params"
-        r"|ClientRequest\(|\.connector\b"
+        r"|ClientRequest\(|\.connector\b|RequestHandler\b"
     )
     using = {
         file.name
         for file in (ROOT / "src").rglob("*.py")
         if "aiohttp" in (text := file.read_text()) and internals.search(text)
     }
-    assert using == {"aiohttp_adapter.py"}
+    assert using == {"aiohttp_adapter.py", "connections.py"}
