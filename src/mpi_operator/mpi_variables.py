@@ -77,6 +77,8 @@ class MPIVariables(msgspec.Struct, frozen=True, kw_only=True):
     """Name a program that starts each rank."""
     rank: tuple[str, ...] = ()
     """Hold the number of a rank."""
+    job: str = ""
+    """Holds the name of the job that a rank belongs to: what it spawns is a job of its own."""
     failures: Mapping[str, str] = {}
     """Make `mpirun` report every rank that fails, in lines that `local/mpi_noise` recognises."""
 
@@ -176,6 +178,7 @@ OPEN_MPI = MPIVariables(
     ),
     rank_agent=("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent"),
     rank=("PMIX_RANK", "OMPI_COMM_WORLD_RANK"),
+    job="PMIX_NAMESPACE",
     failures={"PRTE_MCA_errmgr_base_verbose": "1"},
 )
 INTEL = MPIVariables(

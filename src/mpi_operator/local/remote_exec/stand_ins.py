@@ -35,11 +35,12 @@ _RANK_AGENT = "mpi-operator-rank"
 _MPIRUN = ("mpirun", "mpiexec", "orterun")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
 _SSHD = re.compile(r"(?<![\w./-])(?:/usr/sbin/|/usr/bin/|/usr/local/sbin/|/sbin/)?sshd(?![\w./-])")
+_JOB, _RANK = OPEN_MPI.job, OPEN_MPI.rank[0]
 # The first job of an mpirun is its own; what that spawns has ranks with the same numbers.
 _RANK_0 = "@1"
 _INPUT = """#!/bin/sh
-case "$PMIX_NAMESPACE $PMIX_RANK" in
-  *{job}" 0") exec {call} "$@" ;;
+case "${job} ${rank}" in
+  *{first}" 0") exec {call} "$@" ;;
 esac
 exec "$@"
 """
@@ -64,7 +65,7 @@ def programs(pod: str, hostname: str) -> dict[str, str]:
     return {
         **dict.fromkeys(("ssh", "rsh", AGENT), _script(call)),
         _RANK_AGENT: _script(f"{call} --rank"),
-        INPUT_AGENT: _INPUT.format(job=_RANK_0, call=f"{call} --input"),
+        INPUT_AGENT: _INPUT.format(job=_JOB, rank=_RANK, first=_RANK_0, call=f"{call} --input"),
         "sshd": _WAIT,
         "hostname": _HOSTNAME.format(variable=STARTED_ON, name=shlex.quote(hostname)),
     }
@@ -128,8 +129,7 @@ def without_input(argv: Sequence[str]) -> list[str]:
 
 def is_rank_0(variables: Mapping[str, str]) -> bool:
     """Whether a rank reads the input of its job."""
-    job = variables.get("PMIX_NAMESPACE", "")
-    return job.endswith(_RANK_0) and variables.get("PMIX_RANK") == "0"
+    return variables.get(_JOB, "").endswith(_RANK_0) and variables.get(_RANK) == "0"
 
 
 def with_mpirun(
