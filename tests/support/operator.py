@@ -16,13 +16,18 @@ import yaml
 from devcluster.ports import free_port
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import NAMESPACES, SERVICE_ACCOUNTS, Manifest, Resource
+from mpi_operator.kube.resources import (
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    Manifest,
+    Resource,
+)
 from tests.support.waiting import until
 
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
 HOME = "mpi-operator"  # the namespace that the shipped manifests name
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 CLUSTER_ROLES = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
 )

@@ -21,14 +21,18 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.leader_election.elector import Elector
 from mpi_operator.kube.leader_election.fence import steady_clock
 from mpi_operator.kube.leader_election.lease import Timing
-from mpi_operator.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, Manifest, Resource
+from mpi_operator.kube.resources import (
+    CONFIG_MAPS,
+    LEASES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+    Manifest,
+)
 from tests.api.conftest import StartControlPlane
 from tests.api.kube.elector_process import Order
 from tests.support import netns
 from tests.support.waiting import until
-
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 LASTING = Timing(lease_seconds=60, renew_seconds=45.0, retry_seconds=0.5)
 BRIEF = Timing(lease_seconds=6, renew_seconds=2.0, retry_seconds=0.5)

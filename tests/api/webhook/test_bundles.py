@@ -11,11 +11,17 @@ from devcluster.ports import free_port
 from mpi_operator.api.crd import custom_resource_definition
 from mpi_operator.kube import errors
 from mpi_operator.kube.http import HttpClient
-from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Manifest
+from mpi_operator.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    Manifest,
+)
 from mpi_operator.webhook import ca_bundle, certificates
 from mpi_operator.webhook.rotation import Times
 from tests.support.mpijobs import mpijob
-from tests.support.operator import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from tests.support.operator import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.support.waiting import until
 from tests.support.webhook_replica import (
     CONFIGURATION,

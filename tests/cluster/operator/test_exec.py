@@ -12,7 +12,7 @@ from devcluster import image_builds
 from devcluster.binaries import CannotBuild
 from devcluster.cluster import Cluster
 from mpi_operator.api.annotations import EXEC, LOST_WORKERS, SCALE_DOWN_DELAY, TRANSPORT
-from mpi_operator.build import scripts
+from mpi_operator.build import exec_shell, scripts
 from mpi_operator.controller.exec_access import RBAC_FILE
 from mpi_operator.kube.resources import (
     NAMESPACES,
@@ -47,7 +47,6 @@ FLAVOURS = {
 OPEN_MPI = FLAVOURS["openmpi"]
 # `make soak` wants many: a start that stumbles does so rarely.
 STARTS = int(os.environ.get("MPI_OPERATOR_STARTS", "1"))
-KUBEXEC = f"{scripts.PATH}/{scripts.KUBEXEC}"
 CLIENT = "/opt/kube/kubectl"
 BINDING = "clusterrolebinding/mpi-operator-exec-transport"
 _NOTHING = Overrides()
@@ -179,7 +178,7 @@ async def test_the_permission_follows_the_workers_and_the_launcher_waits_for_a_n
     lab: Lab, cluster: Cluster
 ) -> None:
     until_told = "until test -e /tmp/go; do sleep 0.2; done"
-    job = launching("pi", f"{KUBEXEC} pi-worker-1 hostname; {until_told}")
+    job = launching("pi", f"{exec_shell.SCRIPT_PATH} pi-worker-1 hostname; {until_told}")
     job["metadata"]["annotations"][SCALE_DOWN_DELAY] = "0s"
     await lab.submit(job)
     await lab.prints("pi", f"{scripts.EVENT}{scripts.Event.WAITING} worker=pi-worker-1")
@@ -213,7 +212,9 @@ async def test_a_launcher_may_exec_into_its_own_workers_and_do_nothing_else(
     await lab.submit(running("other", ENDLESS))
     await lab.prints("other", "rank 1 of 2")
     own, foreign = f"{CLIENT} exec pi-worker-0", f"{CLIENT} exec other-worker-0"
-    await lab.submit(launching("pi", f"{KUBEXEC} pi-worker-0 true; {foreign} -- id; {own} -- id"))
+    await lab.submit(
+        launching("pi", f"{exec_shell.SCRIPT_PATH} pi-worker-0 true; {foreign} -- id; {own} -- id")
+    )
 
     await lab.succeeds("pi")
 

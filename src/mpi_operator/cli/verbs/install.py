@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TIMEOUT = 300.0
 
 
-class _Wish(NamedTuple):
+class _Choices(NamedTuple):
     """What to install, and how."""
 
     installation: Installation
@@ -106,13 +106,13 @@ async def install_command(kubeconfig: Path | None, context: str | None, **option
       mpijob install --namespace team-a --single-namespace
       mpijob install --dry-run -o yaml > mpi-operator.yaml
     """
-    wish = _wish(options)
-    if wish.is_dry_run and wish.output != "table":
-        _print_objects(manifests.everything(wish.installation), wish.output)
+    choices = _choices(options)
+    if choices.is_dry_run and choices.output != "table":
+        _print_objects(manifests.everything(choices.installation), choices.output)
         return
     async with connected(Chosen(kubeconfig, context)) as client:
-        _check_others(await installer.installed_in(client), wish.installation)
-        await _install(client, wish)
+        _check_others(await installer.installed_in(client), choices.installation)
+        await _install(client, choices)
 
 
 @click.command("upgrade")
@@ -128,16 +128,16 @@ async def upgrade_command(kubeconfig: Path | None, context: str | None, **option
       mpijob upgrade --dry-run
       mpijob upgrade
     """
-    wish = _wish(options)
+    choices = _choices(options)
     async with connected(Chosen(kubeconfig, context)) as client:
         found = await installer.installed_in(client)
-        _check_others(found, wish.installation)
+        _check_others(found, choices.installation)
         if not found:
             raise CommandError("the operator is not installed on this cluster", "mpijob install")
-        await _install(client, wish)
+        await _install(client, choices)
 
 
-def _wish(options: dict[str, Any]) -> _Wish:
+def _choices(options: dict[str, Any]) -> _Choices:
     if options["output"] != "table" and not options["dry_run"]:
         raise InvalidInput("-o json and -o yaml need --dry-run: they print objects")
     installation = Installation(
@@ -147,7 +147,7 @@ def _wish(options: dict[str, Any]) -> _Wish:
         flags=options["flags"],
     )
     seconds = None if options["no_wait"] else options["timeout"]
-    return _Wish(installation, options["dry_run"], options["output"], seconds)
+    return _Choices(installation, options["dry_run"], options["output"], seconds)
 
 
 def _check_others(found: Sequence[Manifest], wanted: Installation) -> None:
@@ -166,21 +166,21 @@ def _check_others(found: Sequence[Manifest], wanted: Installation) -> None:
             )
 
 
-async def _install(client: HttpClient, wish: _Wish) -> None:
-    objects = manifests.everything(wish.installation)
-    async for change in installer.apply(client, objects, is_dry_run=wish.is_dry_run):
+async def _install(client: HttpClient, choices: _Choices) -> None:
+    objects = manifests.everything(choices.installation)
+    async for change in installer.apply(client, objects, is_dry_run=choices.is_dry_run):
         click.echo(change)
-    if wish.is_dry_run:
+    if choices.is_dry_run:
         click.echo("Nothing was changed: this was a dry run.")
         return
-    namespace = wish.installation.namespace
-    if wish.seconds is None:
+    namespace = choices.installation.namespace
+    if choices.seconds is None:
         click.echo(
             f"Installed. Wait for it: kubectl rollout status deployment/{NAME} -n {namespace}"
         )
         return
     click.echo("Waiting until the operator is ready …", err=True)
-    ready = await rollout.wait(client, namespace, wish.seconds)
+    ready = await rollout.wait(client, namespace, choices.seconds)
     click.echo(f"The operator runs in namespace {namespace} ({counted(ready, 'replica')}).")
 
 
