@@ -424,8 +424,8 @@ async def test_what_stands_in_the_way_is_said_once_with_what_helps(
     await asyncio.sleep(60.0)
     assert not win.done()
     win.cancel()
-    complaints = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert [each.advice.startswith(advice) for each in complaints] == [True]
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert [each.advice.startswith(advice) for each in warnings] == [True]
 
 
 # Electors

@@ -2,8 +2,8 @@
 
 Up to three processes compete; each writes while its fence allows it. Their lines break, their
 clocks differ in reading and in speed, they crash and they are shut down, and what they sent may
-arrive long after they are gone. Two things must hold, always: nobody may write while another may
-(and no write arrives after one of the next leader's), and once the faults are over somebody leads.
+arrive long after they are gone. Two things must hold, always: only one may write at a time (and
+no write arrives after one of the next leader's), and once the faults are over, one of them leads.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Incident:
     """Something happens to one of the processes."""
 
     who: int
@@ -65,7 +65,7 @@ class Story:
     timing: Timing
     network: Network
     clocks: list[tuple[float, float]]
-    troubles: list[Trouble]
+    incidents: list[Incident]
 
 
 class RecordedFence(LeaseFence):
@@ -119,14 +119,14 @@ class Machine:
         self._end: asyncio.Future[End] = asyncio.Future()
         self._in_doubt_until = 0.0
 
-    async def suffer(self, trouble: Trouble) -> None:
-        if isinstance(trouble.what, End):
+    async def suffer(self, incident: Incident) -> None:
+        if isinstance(incident.what, End):
             if not self._end.done():
-                self._end.set_result(trouble.what)
+                self._end.set_result(incident.what)
             return
         for line in (self._lease_line, self._data_line):
-            line.break_down(trouble.what)
-        await asyncio.sleep(trouble.seconds)
+            line.break_down(incident.what)
+        await asyncio.sleep(incident.seconds)
         for line in (self._lease_line, self._data_line):
             line.repair()
 
@@ -192,9 +192,9 @@ async def _play(story: Story) -> World:
     machines = [Machine(world, number) for number in range(len(story.clocks))]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(machine.run()) for machine in machines]
-        for trouble in sorted(story.troubles, key=lambda trouble: trouble.at):
-            await asyncio.sleep(max(0.0, trouble.at - _now()))
-            group.create_task(machines[trouble.who].suffer(trouble))
+        for incident in sorted(story.incidents, key=lambda incident: incident.at):
+            await asyncio.sleep(max(0.0, incident.at - _now()))
+            group.create_task(machines[incident.who].suffer(incident))
         await asyncio.sleep(CALM)
         world.leaders = sum(fence.is_open for fence in world.fences)
         for task in tasks:
@@ -226,9 +226,9 @@ LONGEST, CALM = 30.0, 90.0
 ROOMY, TIGHT = Timing(), Timing(lease_seconds=6, renew_seconds=5.0, retry_seconds=3.0)
 
 offsets = st.floats(-1e6, 1e6)
-troubles = st.lists(
+incidents = st.lists(
     st.builds(
-        Trouble,
+        Incident,
         who=st.integers(0, 1),
         at=st.floats(0, 120),
         what=st.sampled_from([*Fault, *End]),
@@ -245,7 +245,7 @@ def stories(timing: Timing, network: Network, rates: st.SearchStrategy[float]):
         timing=st.just(timing),
         network=st.just(network),
         clocks=st.lists(st.tuples(offsets, rates), min_size=2, max_size=3),
-        troubles=troubles,
+        incidents=incidents,
     )
 
 
@@ -265,12 +265,12 @@ def test_there_is_never_more_than_one_leader_and_in_the_end_there_is_one(story):
 def test_the_simulation_is_about_something():
     """Leaders change in it, by crash, by release and by loss, and they all get to write."""
     happenings: list[Fault | End] = [*End, *Fault]
-    troubles = [
-        Trouble(who, 40.0 * number + 20.0 * who, what, 15.0)
+    incidents = [
+        Incident(who, 40.0 * number + 20.0 * who, what, 15.0)
         for number, what in enumerate(happenings)
         for who in (0, 1)
     ]
-    world = play(Story(1, ROOMY, Network(0.1, 5.0), [(0.0, 1.0), (0.0, 1.0)], troubles))
+    world = play(Story(1, ROOMY, Network(0.1, 5.0), [(0.0, 1.0), (0.0, 1.0)], incidents))
     assert len({id(writer) for writer in world.writes}) > 4
     assert {fence.why_closed for fence in world.fences} >= {
         "",

@@ -166,7 +166,7 @@ def test_each_object_has_its_own_budget():
     assert len(story(events, Limits(burst=1))) == 2
 
 
-def test_news_go_out_before_repeats():
+def test_new_events_go_out_before_repeated_ones():
     correlator = EventCorrelator()
     correlator.add(happened("old"), NOW)
     write(correlator)

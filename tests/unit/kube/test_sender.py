@@ -33,7 +33,7 @@ def api_error(code, retry_after=None):
     return errors.from_status(errors.Status(code=code), retry_after=retry_after)
 
 
-def papers(name):
+def credential_of(name):
     return Credential((("Authorization", name),))
 
 
@@ -64,13 +64,13 @@ class Renewed:
 
     async def current(self):
         await asyncio.sleep(self.takes)
-        return papers(self.names[0])
+        return credential_of(self.names[0])
 
     async def refused(self, credential):
         self.refusals.append(credential)
         if len(self.names) > 1:
             self.names.pop(0)
-        return credential != papers(self.names[0])
+        return credential != credential_of(self.names[0])
 
 
 class Lease:
@@ -90,7 +90,7 @@ class Lease:
 
 def make_sender(credentials=None, fence=None, registry=None, slots=64):
     return Sender(
-        credentials or FixedCredentials(papers("me")),
+        credentials or FixedCredentials(credential_of("me")),
         TIMEOUTS,
         Metrics(registry or CollectorRegistry()),
         slots=asyncio.Semaphore(slots),
@@ -171,9 +171,9 @@ async def test_credentials_that_take_too_long_leave_no_time_to_send(request_):
 async def test_a_login_is_no_part_of_the_deadline():
     class LogsInOnce(Renewed):
         async def current(self):
-            papers_in_hand = await super().current()
+            held = await super().current()
             self.takes = 0.0
-            return papers_in_hand
+            return held
 
     wire = Wire("done")
     assert await make_sender(LogsInOnce("me", takes=61)).send(WRITE, wire) == "done"
@@ -186,7 +186,7 @@ async def test_after_a_401_newer_credentials_are_tried_once():
     credentials, wire = Renewed("old", "new"), Wire(api_error(401), "done")
     assert await make_sender(credentials).send(WRITE, wire) == "done"
     assert wire.shown == ["old", "new"]
-    assert credentials.refusals == [papers("old")]
+    assert credentials.refusals == [credential_of("old")]
 
 
 async def test_a_second_refusal_rises():
@@ -199,7 +199,7 @@ async def test_a_second_refusal_rises():
 async def test_without_newer_credentials_a_401_is_raised():
     wire = Wire(api_error(401))
     with pytest.raises(errors.Unauthorized):
-        await make_sender(FixedCredentials(papers("me"))).send(READ, wire)
+        await make_sender(FixedCredentials(credential_of("me"))).send(READ, wire)
     assert wire.shown == ["me"]
 
 

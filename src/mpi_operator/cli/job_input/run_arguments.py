@@ -50,6 +50,6 @@ class Display(NamedTuple):
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody sees what a job prints before it has printed a whole line."""
+        """Whether a person watches the output, and sees a line before it is complete."""
         is_text = self.output in (None, "text") and self.prefix != "rank"
         return is_text and not self.detach and (os.isatty(1) or os.isatty(2))

@@ -127,7 +127,7 @@ class FinishedJob(LocalJob):
 
     @property
     def _has_ended(self) -> bool:
-        return conditions.is_finished(self.job.status.conditions)
+        return super().is_over  # by its status
 
 
 async def all_jobs() -> list[LocalJob]:

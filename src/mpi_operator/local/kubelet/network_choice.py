@@ -1,4 +1,4 @@
-"""Which network the ranks of Open MPI use: loopback, unless somebody has chosen another one.
+"""Which network the ranks of Open MPI use: loopback, unless the job chooses another one.
 
 By default Open MPI uses all networks of the machine, and when one of them disappears (a VPN, a
 network of containers), ranks wait for each other for ever. Loopback always exists and leads to all

@@ -1,4 +1,4 @@
-"""Entries of the annotation that nobody but the conversion should write, but anybody can."""
+"""Entries of the annotation: only the conversion should write them, but anybody can."""
 
 from time import process_time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which configuration is meant, when nobody says."""
+"""Which configuration is used where none is named."""
 
 from importlib import import_module
 from pathlib import Path
