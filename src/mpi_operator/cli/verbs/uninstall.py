@@ -41,8 +41,7 @@ async def uninstall_command(
     """Uninstall the operator from the current cluster.
 
     Jobs stay, and their pods continue. The CRD stays too, with v2beta1 only, so that jobs can be
-    read without the operator. If you install the operator again, it
-    continues where it left off.
+    read without the operator. If you install the operator again, it continues where it left off.
 
     \b
     Examples:
