@@ -271,7 +271,7 @@ class ControlPlane:
         return self._start_on_some_port(component, program)
 
     def _start_on_some_port(self, component: str, program: Path) -> None:
-        self.ports[component] = ports.free_port(self.address)
+        self.ports[component] = ports.free_port()
         self._start(component, self._command(component, program))
 
     def _start_again(self, component: str) -> None:

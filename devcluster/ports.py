@@ -5,6 +5,9 @@ must be ready to try another. Choosing at random below the kernel's ephemeral ra
 no outgoing connection gets a source port there, so a server that is stopped for a while also finds
 its port free when it comes back.
 
+A port counts as free only if nothing listens there at any address. CoreDNS, when it does not get
+the port of its readiness check, continues without one and reports nothing.
+
 The random numbers come from the system, not from `random`, which the caller may have seeded: two
 processes with the same seed would always choose the same port.
 """
@@ -17,20 +20,20 @@ _LOWEST, _HIGHEST = 20000, 29999  # the NodePorts of Kubernetes start at 30000
 _random = random.SystemRandom()
 
 
-def free_port(address: str = "127.0.0.1") -> int:
-    """A port that is free now."""
+def free_port() -> int:
+    """A port that is free now, at every address of this machine."""
     candidates = range(_LOWEST, min(_HIGHEST, _ephemeral_start()))
     for port in _random.sample(candidates, min(100, len(candidates))):
-        if is_free(port, address):
+        if is_free(port):
             return port
-    with socket.create_server((address, 0)) as server:
+    with socket.create_server(("", 0)) as server:
         return int(server.getsockname()[1])
 
 
-def is_free(port: int, address: str = "127.0.0.1") -> bool:
-    """Whether a server could listen there now."""
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now, whichever address it chooses."""
     try:
-        socket.create_server((address, port)).close()
+        socket.create_server(("", port)).close()
     except OSError:
         return False
     return True

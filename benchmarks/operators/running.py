@@ -119,7 +119,7 @@ async def _delete_lease(subject: Subject, client: HttpClient) -> None:
 
 async def _wait_for_port() -> None:
     try:
-        await until(lambda: is_free(GO_HEALTH_PORT, ""), 30)
+        await until(lambda: is_free(GO_HEALTH_PORT), 30)
     except TimeoutError:
         raise DidNotStart(
             f"Port {GO_HEALTH_PORT} is in use, and the Go operator needs it for probes. Find the"

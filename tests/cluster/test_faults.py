@@ -53,7 +53,7 @@ def test_the_bridge_keeps_its_hardware_address_whichever_links_it_has(cluster):
     bridge = cluster.network.bridge
     before = hardware_address(bridge)
     lowest = f"{bridge}n99"
-    ip(f"link add {lowest} address 02:00:00:00:00:01 type dummy")
+    ip(f"link add {lowest} address 02:00:00:00:00:01 type veth peer name {lowest}p")
     try:
         ip(f"link set {lowest} master {bridge}")
         assert hardware_address(bridge) == before

@@ -102,9 +102,7 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged(state, programs, monkeypatc
         taken = squatter.getsockname()[1]
         offers = iter([taken])
         free_port = ports.free_port
-        monkeypatch.setattr(
-            ports, "free_port", lambda *host: next(offers, None) or free_port(*host)
-        )
+        monkeypatch.setattr(ports, "free_port", lambda: next(offers, None) or free_port())
         with ControlPlane() as control_plane:
             assert taken not in control_plane.ports.values()
 

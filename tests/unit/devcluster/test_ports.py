@@ -1,11 +1,19 @@
 import random
 import socket
 
+import pytest
+
 from devcluster import ports
 
 
 def test_a_free_port_can_be_listened_on():
     with socket.create_server(("127.0.0.1", ports.free_port())) as server:
+        assert not ports.is_free(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", ""])
+def test_a_port_is_taken_if_a_server_listens_at_any_address(address):
+    with socket.create_server((address, 0)) as server:
         assert not ports.is_free(server.getsockname()[1])
 
 
