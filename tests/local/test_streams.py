@@ -39,6 +39,21 @@ def test_lines_have_the_rank_that_printed_them(tmp_path, implementation):
     assert (code, sorted(out.splitlines())) == (0, ["rank 0 | hi", "rank 1 | hi"]), err
 
 
+@pytest.mark.parametrize("implementation", PACKAGES)
+def test_a_line_in_pieces_has_its_rank_once(tmp_path, implementation):
+    shell = Shell(tmp_path / "state", environment(implementation))
+    script = (
+        "for piece in ValueError: ' no' '\n'; do printf \"$piece\" >&2; sleep 0.2; done; exit 1"
+    )
+    file = job(
+        tmp_path, ["mpirun", "-n", "1", "sh", "-c", script], mpiImplementation=implementation
+    )
+    code, _, err = shell.run("run", file, "-q", "--prefix", "rank")
+    assert code == 1
+    assert "rank 0 | ValueError: no\n" in err
+    assert "failed: ValueError: no (" in err.splitlines()[-1]
+
+
 def test_ranks_of_a_script_cannot_be_named(shell, tmp_path):
     code, _, err = shell.run("run", job(tmp_path, ["sh", "-c", "x"]), "--prefix", "rank")
     assert code == 2

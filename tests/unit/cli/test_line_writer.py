@@ -113,12 +113,17 @@ def test_the_tag_of_an_mpi_becomes_the_rank(tag):
             id="one rank that prints a line in two parts, as Open MPI 4 tags it",
         ),
         pytest.param(
+            [b"[,0]<stdout>: a[,0]<stdout>:  b", b"[,0]<stdout>: \n"],
+            b"rank 0 | a b\n",
+            id="one rank that prints a line in three parts, as MPICH tags it",
+        ),
+        pytest.param(
             [b"[1,0]<stdout>: 1%\r", b"[1,1]<stdout>: 2%\r3%"],
             b"rank 0 | 1%\rrank 1 | 2%\rrank 1 | 3%",
             id="progress bars of two ranks",
         ),
         pytest.param(
-            [b"[0] x[1] = 2", b"[3] y\n"], b"rank 0 | x[1] = 2[3] y\n", id="no tags of Open MPI"
+            [b"[0] x[1] = 2", b"[3] y\n"], b"rank 0 | x[1] = 2[3] y\n", id="brackets of a program"
         ),
         pytest.param([b"[" * 50_000], b"launcher | " + b"[" * 50_000, id="many brackets"),
     ],

@@ -5,7 +5,9 @@ import pytest
 from mpi_operator.api import labels
 from mpi_operator.api.decode import decode_job
 from mpi_operator.cli.job_output import outcome
+from mpi_operator.cli.job_output.job_stream import Line
 from mpi_operator.cli.job_output.launcher_failure import LastLines
+from mpi_operator.cli.job_output.rank_tags import OPTIONS
 from tests.support.mpijobs import mpijob
 
 JOB = decode_job(mpijob("pi"))
@@ -67,6 +69,17 @@ def test_a_launcher_that_printed_nothing_leaves_its_exit_code_or_why_it_did_not_
 ):
     job = decode_job({**mpijob("pi"), "status": {"conditions": [FAILED]}})
     assert outcome.end_of(job, [launcher(**statuses)], LastLines()).cause == cause
+
+
+def test_the_cause_is_found_in_pieces_of_lines_that_mpirun_tagged():
+    main = {"name": "main", "command": ["mpirun", *OPTIONS["MPICH"], "a"]}
+    manifest = mpijob("pi", launcher={"template": {"spec": {"containers": [main]}}})
+    job = decode_job({**manifest, "status": {"conditions": [FAILED]}})
+    lines = LastLines()
+    said = b"[,0]<stdout>: 1[,1]<stdout>: ValueError[,0]<stdout>: 2[,1]<stdout>: : no"
+    lines.note(Line("pi-launcher-x", labels.Role.LAUNCHER, said))
+    pods = [launcher(containerStatuses=status(1))]
+    assert outcome.end_of(job, pods, lines).cause == "ValueError: no"
 
 
 def worker(index=0, phase="Failed", **statuses):

@@ -20,6 +20,7 @@ _WORDS = {
     **dict.fromkeys(("genv", "env"), 2),
     **dict.fromkeys(("genvlist", "envlist", "f", "hosts", "ppn", "perhost", "launcher"), 1),
     **dict.fromkeys(("iface", "p", "min-np", "max-np", "host-discovery-script"), 1),
+    "prepend-pattern": 1,
 }
 
 

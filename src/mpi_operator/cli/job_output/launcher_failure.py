@@ -2,6 +2,8 @@
 
 import re
 from collections import deque
+from collections.abc import Iterable
+from itertools import chain
 
 from mpi_operator.api import conditions, labels, names
 from mpi_operator.api.failure_cause import Failure, failure_cause
@@ -10,7 +12,7 @@ from mpi_operator.api.types import ConditionType, MPIJob
 from mpi_operator.local import oom_kills
 
 from .job_stream import Line, RankFailed, Update
-from .rank_tags import has_rank_tags, split_tag
+from .rank_tags import has_rank_tags, without_tags
 from .whole_lines import WholeLines
 
 _MAX_LINES = 300
@@ -70,8 +72,9 @@ class LastLines:
         return None if before is None or now is None else now - before
 
     def _text(self, job: MPIJob) -> list[str]:
-        is_tagged = has_rank_tags(_command(job))
-        lines = (split_tag(line)[1] if is_tagged else line for line in self._lines)
+        lines: Iterable[bytes] = self._lines
+        if has_rank_tags(_command(job)):
+            lines = chain.from_iterable(map(without_tags, lines))
         return [line.decode(errors="replace") for line in lines]
 
 

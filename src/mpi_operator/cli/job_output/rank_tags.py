@@ -3,18 +3,22 @@
 import re
 from collections.abc import Sequence
 
+# MPICH and Intel MPI tag every piece that a rank writes, even a line feed alone. So their tags must
+# be recognizable within a line, and those of `-prepend-rank` are not.
+_HYDRA = ("-prepend-pattern", "[,%r]<stdout>: ")
 # The option that makes `mpirun` tag its lines.
-OPTIONS = {"OpenMPI": "--tag-output", "MPICH": "-prepend-rank", "Intel": "-prepend-rank"}
-# Open MPI: `[1,0]<stdout>: hi`; the others: `[0] hi`.
+OPTIONS = {"OpenMPI": ("--tag-output",), "MPICH": _HYDRA, "Intel": _HYDRA}
+_TAGGING = ("--tag-output", "-prepend-pattern", "-prepend-rank")
+# Open MPI: `[1,0]<stdout>: hi`; `-prepend-rank`: `[0] hi`.
 _TAG = re.compile(rb"\[(?:[^\]\s]*,)?(\d+)\](?:<std(?:out|err|diag)>:)? ?")
 
-# Within a line only that of Open MPI is sure to be a tag: programs, too, print `x[0] = 1`.
+# Within a line only this is sure to be a tag: programs, too, print `x[0] = 1`.
 _BEFORE_TAG = re.compile(rb"(?=\[[^\[\]\s]*,\d+\]<std(?:out|err|diag)>:)")
 
 
 def has_rank_tags(command: Sequence[str]) -> bool:
     """Whether a command makes mpirun tag its lines."""
-    return any(word in OPTIONS.values() for word in command)
+    return any(word in _TAGGING for word in command)
 
 
 def split_tag(printed: bytes) -> tuple[str, bytes]:
@@ -31,3 +35,12 @@ def is_tagged(printed: bytes) -> bool:
 def split_ranks(printed: bytes) -> list[bytes]:
     """A piece, divided before each tag: a rank may print after another that ended no line."""
     return [part for part in _BEFORE_TAG.split(printed) if part] or [printed]
+
+
+def without_tags(printed: bytes) -> list[bytes]:
+    """What each rank printed in a line, without the tags."""
+    said: dict[str, bytes] = {}
+    for part in split_ranks(printed):
+        rank, text = split_tag(part)
+        said[rank] = said.get(rank, b"") + text
+    return [*said.values()]

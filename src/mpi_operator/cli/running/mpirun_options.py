@@ -1,6 +1,7 @@
 """Jobs whose mpirun gets one more option: to tag lines with their rank, or not to wait for them."""
 
 import copy
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -26,9 +27,9 @@ def with_rank_tags(loaded: LoadedJob) -> LoadedJob:
     if command is None:
         raise InvalidInput(
             "--prefix=rank needs a launcher whose command is mpirun: in a script, "
-            f"give {option} to mpirun yourself"
+            f"give {shlex.join(option)} to mpirun yourself"
         )
-    command.insert(1, option)
+    command[1:1] = option
     return loaded._replace(manifest=changed)
 
 
