@@ -27,8 +27,10 @@ from tests.cluster.operator.pi import (
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
 BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
-# Endless the first time in a worker, and brief the second time.
-ONCE_ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; ! mkdir /tmp/again || sleep 600"]
+# Endless the first time in a worker, and brief the second time. Ranks print when all have begun, so
+# whoever sees them knows that this was the first time everywhere.
+_FIRST_TIME = "mkdir /tmp/again 2>/dev/null; first=$?; /home/mpiuser/pi 100000; [ $first != 0 ]"
+ONCE_ENDLESS = ["sh", "-c", f"{_FIRST_TIME} || sleep 600"]
 # Runs the rest of the command when the test has created the file.
 _AFTER_GO = ["sh", "-c", 'until test -e /tmp/go; do sleep 0.2; done; exec "$@"', "sh"]
 # The node that fails. Pods that have to survive are on the other one.
