@@ -69,16 +69,23 @@ class ApiProxy:
                     await response.write(chunk)
             return response
 
-    def _open(
+    @asynccontextmanager
+    async def _open(
         self, request: web.Request, body: bytes
-    ) -> "aiohttp.client._BaseRequestContextManager[aiohttp.ClientResponse]":
-        return self._session.request(
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with self._session.request(
             request.method,
             f"{self._server}{request.raw_path}",
             data=body or None,
             headers=_passed_on(request.headers),
             timeout=aiohttp.ClientTimeout(total=None),
-        )
+        ) as answer:
+            try:
+                yield answer
+            finally:
+                # TLS takes up to 30s to end an answer that nobody reads: longer than the test.
+                if answer.connection and answer.connection.transport:
+                    answer.connection.transport.abort()
 
 
 def is_counted(request: web.Request) -> bool:
