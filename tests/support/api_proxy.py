@@ -83,7 +83,7 @@ class ApiProxy:
             try:
                 yield answer
             finally:
-                # TLS takes up to 30s to end an answer that nobody reads: longer than the test.
+                # Closing TLS gracefully can take 30s. The test ends before that.
                 if answer.connection and answer.connection.transport:
                     answer.connection.transport.abort()
 

@@ -1,11 +1,13 @@
 """MPIJobs for tests: manifests with the one thing that matters changed, and the kind itself."""
 
+import asyncio
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mpi_operator.api.crd import v2beta1_only
-from mpi_operator.kube import errors
+from mpi_operator.kube import config, errors
 from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Manifest, Resource
 from tests.support.waiting import until
@@ -69,6 +71,16 @@ async def install(client: HttpClient) -> None:
     definition = v2beta1_only()
     await client.apply(CUSTOM_RESOURCE_DEFINITIONS, definition, manager="tests", force=True)
     await until(lambda: _is_served(client))
+
+
+def install_on(kubeconfig: Path) -> None:
+    """The same for fixtures that are not asynchronous."""
+
+    async def connect_and_install() -> None:
+        async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
+            await install(client)
+
+    asyncio.run(connect_and_install())
 
 
 async def uninstall(client: HttpClient) -> None:

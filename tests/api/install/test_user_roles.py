@@ -1,6 +1,5 @@
 """What people may do with MPIJobs who have one of Kubernetes' own roles in a namespace."""
 
-import asyncio
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from devcluster.control_plane import ControlPlane
-from mpi_operator.kube import config
-from mpi_operator.kube.http import HttpClient
 from tests.support.kubectl import Kubectl
-from tests.support.mpijobs import install
+from tests.support.mpijobs import install_on
 from tests.support.waiting import block_until
 
 USERS = Path(__file__).parents[3] / "deploy/rbac/users.yaml"
@@ -24,7 +21,7 @@ May = Callable[[str, str], bool]
 @pytest.fixture
 def may(control_plane: ControlPlane, tmp_path: Path) -> May:
     """Whether a user with a role of Kubernetes may do something with MPIJobs."""
-    asyncio.run(_install(control_plane.kubeconfig()))  # kubectl has to know the kind
+    install_on(control_plane.kubeconfig())  # kubectl has to know the kind
     kubectl, namespace = Kubectl(control_plane.kubeconfig(), tmp_path), f"roles-{uuid.uuid4()}"
     assert kubectl("create", "namespace", namespace).code == 0
     assert kubectl("apply", "-f", str(USERS)).code == 0
@@ -37,11 +34,6 @@ def may(control_plane: ControlPlane, tmp_path: Path) -> May:
         return kubectl("auth", "can-i", verb, "mpijobs.kubeflow.org", *who).output == "yes\n"
 
     return ask
-
-
-async def _install(kubeconfig: Path) -> None:
-    async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
-        await install(client)
 
 
 @pytest.mark.parametrize("role", ["admin", "edit"])

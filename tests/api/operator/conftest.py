@@ -1,6 +1,5 @@
 """A real API server that serves MPIJobs, and operators for them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from mpi_operator.kube.http import HttpClient
 from mpi_operator.kube.resources import NAMESPACES
 from tests.api.conftest import started_control_plane
 from tests.support.jobs import Jobs
-from tests.support.mpijobs import install
+from tests.support.mpijobs import install_on
 from tests.support.operator import Operator, allow, operator
 
 StartOperator: TypeAlias = Callable[..., Any]
@@ -33,12 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def definition(control_plane: ControlPlane) -> None:
     """Our definition, installed and served. On a control plane of ours only."""
-    asyncio.run(_install(control_plane.kubeconfig()))
-
-
-async def _install(kubeconfig: Path) -> None:
-    async with HttpClient(config.load(kubeconfig=kubeconfig)) as client:
-        await install(client)
+    install_on(control_plane.kubeconfig())
 
 
 @pytest.fixture

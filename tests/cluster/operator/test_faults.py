@@ -27,8 +27,8 @@ from tests.cluster.operator.pi import (
 SLOW = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 10"]
 BRISK = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 5"]
 ENDLESS = ["sh", "-c", "/home/mpiuser/pi 100000; sleep 600"]
-# Endless the first time in a worker, and brief the second time. Ranks print when all have begun, so
-# whoever sees them knows that this was the first time everywhere.
+# Endless the first time in a worker, and brief the second time. A rank prints only after
+# all ranks have started, so its output shows that every worker has its mark.
 _FIRST_TIME = "mkdir /tmp/again 2>/dev/null; first=$?; /home/mpiuser/pi 100000; [ $first != 0 ]"
 ONCE_ENDLESS = ["sh", "-c", f"{_FIRST_TIME} || sleep 600"]
 # Runs the rest of the command when the test has created the file.

@@ -18,9 +18,9 @@ _RANKS = ("n", "np", "c")
 _WORDS = {
     **OPTION_WORDS,
     **dict.fromkeys(("genv", "env"), 2),
-    **dict.fromkeys(("genvlist", "envlist", "f", "hosts", "ppn", "perhost", "launcher"), 1),
+    **dict.fromkeys(("genvlist", "envlist", "f", "hosts", "ppn", "perhost"), 1),
+    **dict.fromkeys(("launcher", "prepend-pattern"), 1),
     **dict.fromkeys(("iface", "p", "min-np", "max-np", "host-discovery-script"), 1),
-    "prepend-pattern": 1,
 }
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 _HYDRA = ("-prepend-pattern", "[,%r]<stdout>: ")
 # The option that makes `mpirun` tag its lines.
 OPTIONS = {"OpenMPI": ("--tag-output",), "MPICH": _HYDRA, "Intel": _HYDRA}
-_TAGGING = ("--tag-output", "-prepend-pattern", "-prepend-rank")
+# The words that make the tags which are known here, ours and those of a user's own command.
+_TAGGING = ("-prepend-rank", *(option[-1] for option in OPTIONS.values()))
 # Open MPI: `[1,0]<stdout>: hi`; `-prepend-rank`: `[0] hi`.
 _TAG = re.compile(rb"\[(?:[^\]\s]*,)?(\d+)\](?:<std(?:out|err|diag)>:)? ?")
 
